@@ -1,0 +1,180 @@
+"""A corpus: notes turned into numbers once, and the doors through which stages may look at them."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.codes.codebook import CodeBook
+from plant.text.vocab import Vocab
+
+
+class Role(IntEnum):
+    """What a note is used for; a split of the source gets its role when the corpus is prepared."""
+
+    UNUSED = 0
+    FIT = 1
+    CHOOSE = 2  # thresholds, early stopping, model choice
+    REPORT = 3
+    UNLABELLED = 4  # text without codes, for language models only
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Some documents as flat arrays: document d owns `tokens[token_starts[d]:token_starts[d + 1]]`, and so on.
+
+    `labels` are sorted column numbers; `char_starts` and `char_ends` are the spans of the tokens in the text;
+    evidence is one row per marked span: its document's rows lie between two `evidence_starts`.
+    `text` is UTF-8, empty where the corpus was prepared without texts.
+    """
+
+    ids: tuple[str, ...]
+    tokens: NDArray[np.int32]
+    token_starts: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    label_starts: NDArray[np.int64]
+    char_starts: NDArray[np.int32]
+    char_ends: NDArray[np.int32]
+    evidence_labels: NDArray[np.int32]
+    evidence_spans: NDArray[np.int32]  # [rows, 2], characters
+    evidence_starts: NDArray[np.int64]
+    text: NDArray[np.uint8]
+    text_starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def tokens_of(self, document: int) -> NDArray[np.int32]:
+        """The token numbers of a document, in reading order."""
+        return self.tokens[self.token_starts[document] : self.token_starts[document + 1]]
+
+    def labels_of(self, document: int) -> NDArray[np.int32]:
+        """The sorted label numbers of a document."""
+        return self.labels[self.label_starts[document] : self.label_starts[document + 1]]
+
+    def text_of(self, document: int) -> str:
+        """The text as it was given; empty where the corpus keeps no texts."""
+        return self.text[self.text_starts[document] : self.text_starts[document + 1]].tobytes().decode("utf-8")
+
+    def targets(self, n_labels: int, *, dtype: type = np.float32) -> NDArray[np.generic]:
+        """The labels as a dense 0/1 matrix, documents x labels; for evaluation of small sets."""
+        dense = np.zeros((len(self), n_labels), dtype=dtype)
+        rows = np.repeat(np.arange(len(self)), np.diff(self.label_starts))
+        dense[rows, self.labels] = 1
+        return dense
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """All notes of a source; `labels` number the columns of `codes`, the codes that any note has, in order."""
+
+    vocab: Vocab
+    codebook: CodeBook
+    codes: tuple[str, ...]
+    documents: Documents
+    splits: tuple[str, ...]  # names, as the source gave them
+    split: NDArray[np.int8]  # per document, a number into `splits`
+    role: NDArray[np.int8]  # per document, a `Role`
+    groups: tuple[str, ...]  # hashed patients, per document; empty strings where unknown
+
+
+@dataclass(frozen=True)
+class TrainingView:
+    """What fitting stages see: the fitted notes and nothing else.
+
+    It holds copies of the fitted rows, not the corpus, so no method of it can reach another row.
+    `codes` are the codes that at least one fitted note has; `labels` are renumbered to them.
+    """
+
+    vocab: Vocab
+    codebook: CodeBook
+    codes: tuple[str, ...]
+    documents: Documents
+
+
+def training_view(corpus: Corpus) -> TrainingView:
+    """The only door through which a fitting stage sees a corpus."""
+    documents = take(corpus.documents, np.flatnonzero(corpus.role == Role.FIT))
+    kept = np.unique(documents.labels)
+    return TrainingView(
+        vocab=corpus.vocab,
+        codebook=corpus.codebook,
+        codes=tuple(corpus.codes[label] for label in kept),
+        documents=renumber_labels(documents, kept, n_labels=len(corpus.codes)),
+    )
+
+
+def held_out(corpus: Corpus, role: Role, codes: tuple[str, ...]) -> Documents:
+    """Notes of another role, labels renumbered to `codes`; labels outside of `codes` are dropped (count them first)."""
+    if role == Role.FIT:
+        raise ValueError("fitted notes come through training_view")
+    position = {code: label for label, code in enumerate(corpus.codes)}
+    kept = np.array([position.get(code, -1) for code in codes], dtype=np.int64)
+    documents = take(corpus.documents, np.flatnonzero(corpus.role == role))
+    return renumber_labels(documents, kept, n_labels=len(corpus.codes))
+
+
+def take(documents: Documents, rows: NDArray[np.intp]) -> Documents:
+    """Copies of the documents in `rows`, in that order."""
+    token_index, token_starts = _ragged(documents.token_starts, rows)
+    label_index, label_starts = _ragged(documents.label_starts, rows)
+    evidence_index, evidence_starts = _ragged(documents.evidence_starts, rows)
+    text_index, text_starts = _ragged(documents.text_starts, rows)
+    return Documents(
+        ids=tuple(documents.ids[row] for row in rows),
+        tokens=documents.tokens[token_index],
+        token_starts=token_starts,
+        labels=documents.labels[label_index],
+        label_starts=label_starts,
+        char_starts=documents.char_starts[token_index],
+        char_ends=documents.char_ends[token_index],
+        evidence_labels=documents.evidence_labels[evidence_index],
+        evidence_spans=documents.evidence_spans[evidence_index],
+        evidence_starts=evidence_starts,
+        text=documents.text[text_index],
+        text_starts=text_starts,
+    )
+
+
+def renumber_labels(documents: Documents, kept: NDArray[np.int64], *, n_labels: int) -> Documents:
+    """Number labels by their place in `kept`; what is not kept is dropped, from the evidence too."""
+    new = np.full(n_labels + 1, -1, dtype=np.int32)
+    new[kept] = np.arange(len(kept), dtype=np.int32)
+    new[n_labels] = -1  # where `kept` asks for a code that no note has (-1)
+    return _filtered(documents, new)
+
+
+def _filtered(documents: Documents, new: NDArray[np.int32]) -> Documents:
+    from dataclasses import replace
+
+    labels, label_starts = _keep(new[documents.labels], documents.label_starts)
+    keep = new[documents.evidence_labels] >= 0
+    evidence_labels, evidence_starts = _keep(new[documents.evidence_labels], documents.evidence_starts)
+    order = _sorted_within(labels, label_starts)
+    return replace(
+        documents,
+        labels=labels[order],
+        label_starts=label_starts,
+        evidence_labels=evidence_labels,
+        evidence_spans=documents.evidence_spans[keep],
+        evidence_starts=evidence_starts,
+    )
+
+
+def _keep(values: NDArray[np.int32], starts: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    kept = values >= 0
+    counts = np.concatenate([[0], np.cumsum(kept)])
+    return values[kept], counts[starts]
+
+
+def _sorted_within(values: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.intp]:
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return np.lexsort((values, rows))
+
+
+def _ragged(starts: NDArray[np.int64], rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lengths = starts[rows + 1] - starts[rows]
+    new_starts = np.concatenate([[0], np.cumsum(lengths)])
+    index = np.arange(new_starts[-1]) + np.repeat(starts[rows] - new_starts[:-1], lengths)
+    return index, new_starts

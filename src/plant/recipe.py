@@ -1,0 +1,197 @@
+"""Recipes: every knob of every stage, as strict TOML read into frozen dataclasses."""
+
+import tomllib
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from plant.errors import RecipeError, unknown
+
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Words, vocabulary and what is kept of a note."""
+
+    min_count: int = 3
+    max_vocab: int = 60_000
+    keep_numbers: bool = False
+    keep_text: bool = True
+    unlabelled_words: bool = False  # words of the unlabelled text enter the vocabulary too
+    max_tokens: int = 0  # 0: no limit; a limit is reported with the number of tokens lost
+
+
+@dataclass(frozen=True)
+class Relate:
+    """Mutual information between tokens and labels."""
+
+    form: Literal["mi", "normalised", "positive"] = "positive"
+    keep: int = 1000
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The learning-to-rank model of tokens per label."""
+
+    form: Literal["mlp", "bilinear"] = "bilinear"
+    size: int = 128
+    hidden: int = 128
+    grade: Literal["log-rank", "scaled"] = "log-rank"
+    k: int = 15
+    sigma: float = 1.0
+    epochs: int = 40
+    labels_per_batch: int = 64
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    patience: int = 5
+
+
+@dataclass(frozen=True)
+class Pretrain:
+    """The language model."""
+
+    embedding: int = 400
+    hidden: int = 1152
+    layers: int = 3
+    epochs: int = 20
+    batch: int = 64
+    bptt: int = 80
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    dropout: float = 1.0  # multiplier of all five dropouts
+    held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All knobs of a system; a file holds only what differs from these defaults."""
+
+    seed: int = 1
+    prepare: Prepare = field(default_factory=Prepare)
+    relate: Relate = field(default_factory=Relate)
+    rank: Rank = field(default_factory=Rank)
+    pretrain: Pretrain = field(default_factory=Pretrain)
+
+
+def named_recipes() -> tuple[str, ...]:
+    """The recipes that come with the package."""
+    files = resources.files("plant.recipes").iterdir()
+    return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
+
+
+def load_recipe(name: str, overrides: Iterable[str] = ()) -> Recipe:
+    """A packaged recipe by name or a TOML file by path, changed by `a.b=value` overrides."""
+    table = _table(name)
+    for override in overrides:
+        table = _overridden(table, override)
+    return recipe_from(table, where=f"recipe {name!r}")
+
+
+def recipe_from(table: Mapping[str, Any], *, where: str) -> Recipe:
+    """A recipe from a nested table; `where` is named in errors."""
+    return _section(Recipe, table, where=where, path="")
+
+
+def recipe_table(recipe: Recipe) -> dict[str, Any]:
+    """A recipe as plain nested tables, for manifests."""
+    return asdict(recipe)
+
+
+def _table(name: str) -> dict[str, Any]:
+    """The recipe's own keys over those of the recipe it `extends`."""
+    table = _read(name)
+    base = table.pop("extends", None)
+    return table if base is None else _merged(_table(base), table)
+
+
+def _read(name: str) -> dict[str, Any]:
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise RecipeError(f"no recipe file {name!r}")
+        text = path.read_text(encoding="utf-8")
+    elif name in named_recipes():
+        text = resources.files("plant.recipes").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        raise RecipeError(unknown("recipe", name, named_recipes()) + " (or give the path of a .toml file)")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"recipe {name!r} is not valid TOML: {error}") from error
+
+
+def _merged(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in change.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merged(merged[key], value) if both else value
+    return merged
+
+
+def _overridden(table: dict[str, Any], override: str) -> dict[str, Any]:
+    """The table with one `a.b=value` set; the value is TOML, or a bare string where it is no TOML."""
+    key, sign, value = override.partition("=")
+    if not sign or not key:
+        raise RecipeError(f"cannot read {override!r}: overrides look like section.key=value")
+    nested: Any = _toml_value(value)
+    for part in reversed(key.strip().split(".")):
+        nested = {part: nested}
+    return _merged(table, nested)
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _section(kind: type[Section], table: Any, *, where: str, path: str) -> Section:
+    if not isinstance(table, Mapping):
+        raise RecipeError(f"{where}: {path or 'the recipe'} must be a table, not {table!r}")
+    hints = get_type_hints(kind)
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    for key in table:
+        if key not in known:
+            raise RecipeError(f"{where}: {unknown('key', _join(path, key), [_join(path, name) for name in known])}")
+    values = {key: _value(hints[key], value, where=where, path=_join(path, key)) for key, value in table.items()}
+    return kind(**values)
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _value(kind: Any, value: Any, *, where: str, path: str) -> Any:
+    """The value as `kind`; an int passes as a float, nothing else is converted."""
+    if is_dataclass(kind):
+        return _section(kind, value, where=where, path=path)  # type: ignore[arg-type]
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise RecipeError(f"{where}: {unknown(f'value of {path}:', str(value), get_args(kind))}")
+        return value
+    if get_origin(kind) in (Union, types.UnionType):
+        return _value(next(k for k in get_args(kind) if k is not type(None)), value, where=where, path=path)
+    if get_origin(kind) is tuple and isinstance(value, list | tuple):
+        return tuple(_value(get_args(kind)[0], item, where=where, path=path) for item in value)
+    if get_origin(kind) in (dict, Mapping) or kind in (dict, Mapping):
+        return dict(_section_of_options(value, where=where, path=path))
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(kind, type) or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise RecipeError(f"{where}: {path} must be {_spelled(kind)}, not {value!r}")
+    return value
+
+
+def _section_of_options(value: Any, *, where: str, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise RecipeError(f"{where}: {path} must be a table of options, not {value!r}")
+    return value
+
+
+def _spelled(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))
