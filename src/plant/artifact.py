@@ -1,0 +1,270 @@
+"""Artifacts: folders of a manifest, tensors and readable side files, written whole or not at all.
+
+The one place that touches weight files. A tensor file is the safetensors format (a JSON header, then raw
+little-endian arrays): it runs no code when read, and its arrays are memory-mapped, so that a corpus larger than
+memory can be opened.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import plant
+from plant.errors import ArtifactError, InputError
+
+FORMAT = 1
+MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
+MAX_HEADER = 100_000_000  # bytes; a larger header is not one of ours
+DTYPES = {
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16,
+    "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
+}  # fmt: skip
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an artifact is, what it was made from and by, and the digests of its files."""
+
+    kind: str
+    format: int
+    plant_version: str
+    recipe: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    facts: Mapping[str, Any]
+    files: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """One number for the whole content: equal digests, equal artifacts (whatever version wrote them)."""
+        content = {"kind": self.kind, "format": self.format, "files": dict(self.files), "facts": dict(self.facts)}
+        return hashlib.sha256(_json(content).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An opened artifact; its tensors are read-only maps of the file."""
+
+    path: Path
+    manifest: Manifest
+    tensors: Mapping[str, Array] = field(repr=False)
+
+    def text(self, name: str) -> str:
+        """A readable side file."""
+        return (self.path / name).read_text(encoding="utf-8")
+
+
+def save_artifact(
+    path: Path | str,
+    kind: str,
+    *,
+    tensors: Mapping[str, Array],
+    files: Mapping[str, str] | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, str] | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Write an artifact; an artifact of the same kind at `path` is replaced, anything else there is an error."""
+    path = Path(path)
+    check_replaceable(path, kind)
+    with _folder_in_the_making(path) as folder:
+        write_tensors(folder / TENSORS, tensors)
+        for name, text in (files or {}).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        digests = {name: _file_digest(folder / name) for name in sorted([TENSORS, *(files or {})])}
+        manifest = Manifest(kind, FORMAT, plant.__version__, recipe or {}, inputs or {}, facts or {}, digests)
+        (folder / MANIFEST).write_text(_json(asdict(manifest)), encoding="utf-8")
+    return manifest
+
+
+def open_artifact(path: Path | str, kind: str | None = None) -> Artifact:
+    """Open an artifact after checking its kind, its format and the digest of every file."""
+    path = Path(path)
+    manifest = read_manifest(path, kind)
+    for name, digest in manifest.files.items():
+        if Path(name).name != name or (path / name).is_symlink() or not (path / name).is_file():
+            raise ArtifactError(f"{path}: file {name!r} of the manifest is missing or not a plain file")
+        if _file_digest(path / name) != digest:
+            raise ArtifactError(f"{path}: {name} is damaged (its digest differs from the manifest's); make it again")
+    return Artifact(path, manifest, read_tensors(path / TENSORS))
+
+
+def read_manifest(path: Path | str, kind: str | None = None) -> Manifest:
+    """The manifest alone, checked for kind and format."""
+    path = Path(path)
+    if not (path / MANIFEST).is_file():
+        what = "is not an artifact of plant (no manifest.json)" if path.exists() else "does not exist"
+        raise ArtifactError(f"{path} {what}" + (f"; expected a {kind}" if kind else ""))
+    manifest = _parsed_manifest(path)
+    if manifest.format > FORMAT:
+        raise ArtifactError(f"{path} has format {manifest.format}, newer than {FORMAT}: update plant to read it")
+    if kind is not None and manifest.kind != kind:
+        raise ArtifactError(f"{path} is a {manifest.kind}, not a {kind}")
+    return manifest
+
+
+def is_artifact(path: Path | str, kind: str) -> bool:
+    """Whether a whole artifact of that kind lies at `path`."""
+    try:
+        read_manifest(path, kind)
+    except ArtifactError:
+        return False
+    return True
+
+
+def check_replaceable(path: Path, kind: str) -> None:
+    """Refuse a target that holds anything but an older artifact of the same kind."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise InputError(f"{path} exists and is not a folder: choose another --out")
+    if path.is_dir() and any(path.iterdir()) and not is_artifact(path, kind):
+        raise InputError(f"{path} exists with other content: choose another --out, or empty it")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Array]) -> None:
+    """Write arrays as one safetensors file, a slice at a time: maps larger than memory pass through."""
+    header: dict[str, Any] = {}
+    offset = 0
+    # largest items first keeps every array aligned to its item size
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    for name, array in ordered:
+        shape = [int(size) for size in array.shape]
+        header[name] = {"dtype": _dtype_name(name, array), "shape": shape, "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    with path.open("wb") as file:
+        file.write(len(encoded).to_bytes(8, "little"))
+        file.write(encoded)
+        for _, array in ordered:
+            for part in _slices(array):
+                file.write(np.ascontiguousarray(part).data)
+
+
+def read_tensors(path: Path) -> dict[str, Array]:
+    """The arrays of a safetensors file as read-only maps."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > min(size, MAX_HEADER):
+            raise ArtifactError(f"{path} is not a whole safetensors file")
+        try:
+            header = json.loads(file.read(length))
+        except ValueError as error:
+            raise ArtifactError(f"{path} has no readable safetensors header") from error
+    header.pop("__metadata__", None)
+    return {name: _mapped(path, name, entry, start=8 + length, size=size) for name, entry in header.items()}
+
+
+@contextmanager
+def atomic_file(path: Path | str) -> Iterator[Path]:
+    """A temporary name beside `path` that takes its place when the block ends well, and vanishes otherwise."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _folder_in_the_making(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its place when the block ends well, and vanishes otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    try:
+        yield folder
+        folder.chmod(0o777 & ~_umask())
+        for file in folder.iterdir():
+            _sync(file)
+        _sync(folder)
+        _put_in_place(folder, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _put_in_place(folder: Path, path: Path) -> None:
+    """Rename; an older artifact steps aside first, since a folder cannot replace a full one."""
+    if path.exists():
+        old = folder.with_name(folder.name + ".old")
+        path.rename(old)
+        folder.rename(path)
+        shutil.rmtree(old)
+    else:
+        folder.rename(path)
+    _sync(path.parent)
+
+
+def _parsed_manifest(path: Path) -> Manifest:
+    try:
+        return Manifest(**json.loads((path / MANIFEST).read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ArtifactError(f"{path / MANIFEST} is damaged or was not written by plant") from error
+
+
+def _mapped(path: Path, name: str, entry: Any, *, start: int, size: int) -> Array:
+    try:
+        begin, end = entry["data_offsets"]
+        dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(entry["shape"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{path}: tensor {name!r} has a damaged header") from error
+    if not 0 <= begin <= end <= size - start or end - begin != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+        raise ArtifactError(f"{path}: tensor {name!r} does not lie within the file; it is truncated or damaged")
+    if begin == end:
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype=dtype, mode="r", offset=start + begin, shape=shape)
+
+
+def _dtype_name(name: str, array: Array) -> str:
+    if array.dtype not in NAMES:
+        raise TypeError(f"tensor {name!r} has type {array.dtype}, which no artifact holds")
+    return NAMES[array.dtype]
+
+
+def _slices(array: Array, *, rows: int = 1 << 20) -> Iterator[Array]:
+    if array.ndim == 0:
+        yield array.reshape(1)
+        return
+    for first in range(0, len(array), rows):
+        yield array[first : first + rows]
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,82 @@
+"""What people see while they wait, on stderr; data goes to stdout."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from plant.types import Progress
+
+
+@dataclass
+class _Line:
+    """The progress line of one terminal: the only thing here that changes."""
+
+    stream: TextIO
+    interval: float
+    what: str = ""
+    begun: float = field(default_factory=time.monotonic)
+    told: float = 0.0
+
+    def tell(self, what: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if what != self.what:
+            self.end()
+            self.what, self.begun, self.told = what, now, 0.0
+        if now - self.told >= self.interval or done == total:
+            self.told = now
+            end = "" if self.stream.isatty() else "\n"
+            start = "\r\x1b[K" if self.stream.isatty() else ""
+            self.stream.write(start + _progress_text(what, done, total, now - self.begun) + end)
+            self.stream.flush()
+
+    def end(self) -> None:
+        if self.what and self.stream.isatty():
+            self.stream.write("\n")
+        self.what = ""
+
+
+@contextmanager
+def progress(stream: TextIO | None = None) -> Iterator[Progress]:
+    """A `Progress` that keeps one line of the terminal up to date; in a log file, a line every ten seconds."""
+    stream = stream or sys.stderr
+    line = _Line(stream, interval=0.2 if stream.isatty() else 10.0)
+    try:
+        yield line.tell
+    finally:
+        line.end()
+
+
+def say(text: str) -> None:
+    """A sentence for the person at the terminal."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, stream: TextIO | None = None) -> None:
+    """A table with aligned columns, numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(len(row[column]) for row in [list(header), *cells]) for column in range(len(header))]
+    right = [all(_is_number(row[column]) for row in rows) for column in range(len(header))]
+    for row in [list(header), ["-" * width for width in widths], *cells]:
+        line = (cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True))
+        print("  ".join(line).rstrip(), file=stream or sys.stdout)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _progress_text(what: str, done: int, total: int | None, seconds: float) -> str:
+    if not total:
+        return f"{what}: {done:,} ({seconds:.0f} s)"
+    left = seconds * (total - done) / done if done else float("nan")
+    ending = f"{seconds:.0f} s" if done >= total else f"{left:.0f} s left"
+    return f"{what}: {done:,} of {total:,} ({100 * done / total:.0f} %, {ending})"
