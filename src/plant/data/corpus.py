@@ -1,6 +1,6 @@
 """A corpus: notes turned into numbers once, and the doors through which stages may look at them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -77,6 +77,7 @@ class Corpus:
     split: NDArray[np.int8]  # per document, a number into `splits`
     role: NDArray[np.int8]  # per document, a `Role`
     groups: tuple[str, ...]  # hashed patients, per document; empty strings where unknown
+    tokens_lost: int = 0  # to an explicit limit on length
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,6 @@ def renumber_labels(documents: Documents, kept: NDArray[np.int64], *, n_labels: 
 
 
 def _filtered(documents: Documents, new: NDArray[np.int32]) -> Documents:
-    from dataclasses import replace
-
     labels, label_starts = _keep(new[documents.labels], documents.label_starts)
     keep = new[documents.evidence_labels] >= 0
     evidence_labels, evidence_starts = _keep(new[documents.evidence_labels], documents.evidence_starts)

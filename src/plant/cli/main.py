@@ -1,0 +1,66 @@
+"""The `plant` command: picks a verb, runs it, turns errors into one clear line."""
+
+import argparse
+import errno
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+import plant
+from plant.errors import PlantError
+
+VERBS = {
+    "prepare": "read notes and codes into a corpus",
+    "show": "look at a corpus, a relevance, a language model, a run",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one verb: exit code 0 when done, 2 when the user can mend it, 1 for a bug (with its traceback)."""
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except PlantError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing half-written is left behind, run the same command to go on")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
+    except OSError as error:
+        _fail(_disk_sentence(error))
+    sys.exit(0)
+
+
+def _run(arguments: list[str]) -> None:
+    verb = next((argument for argument in arguments if not argument.startswith("-")), None)
+    parser = argparse.ArgumentParser(prog="plant", description=plant.__doc__)
+    parser.add_argument("--version", action="version", version=f"plant {plant.__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, help_text in VERBS.items():
+        verb_parser = verbs.add_parser(name, help=help_text, description=help_text)
+        if name == verb:  # only the verb that runs is imported: `plant --help` stays fast
+            module = importlib.import_module(f"plant.cli.{name}")
+            module.configure(verb_parser)
+            verb_parser.set_defaults(run=module.run)
+    parsed = parser.parse_args(arguments)
+    parsed.run(parsed)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _disk_sentence(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return f"the disk is full: {error.filename or 'the output'} could not be written; free some space"
+    return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+
+
+def _fail(sentence: str) -> NoReturn:
+    print(f"plant: {sentence}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,26 @@
+"""Options that several verbs share."""
+
+import argparse
+
+from plant.recipe import Recipe, load_recipe
+
+
+def add_recipe_options(parser: argparse.ArgumentParser, *, default: str = "plant") -> None:
+    """`--recipe` and `--set`."""
+    parser.add_argument("--recipe", default=default, help=f"name or .toml file (default: {default})")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="SECTION.KEY=VALUE",
+                        help="change one knob of the recipe; may be repeated")  # fmt: skip
+
+
+def chosen_recipe(arguments: argparse.Namespace) -> Recipe:
+    """The recipe that the options name, with its overrides."""
+    return load_recipe(arguments.recipe, arguments.overrides)
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """`--fit`, `--choose` and `--report`."""
+    parser.add_argument("--fit", default="", metavar="SPLITS", help="splits to fit on (default: train)")
+    parser.add_argument("--choose", default="", metavar="SPLITS|SHARE",
+                        help="splits, or a share of the fitted notes, for thresholds, early stopping and choices "
+                        "(default: the dev split if there is one, else 0.1)")  # fmt: skip
+    parser.add_argument("--report", default="", metavar="SPLITS", help="splits to report (default: test if there is one)")

@@ -1,0 +1,185 @@
+"""From a stream of notes to a corpus, one pass, memory bounded by the number of notes and distinct words."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.codes.codebook import CodeBook
+from plant.data.corpus import Corpus, Documents, Role
+from plant.data.roles import Plan, assign_roles
+from plant.data.spool import Ragged, Spool
+from plant.data.splits import check_groups, random_split, stratified_split
+from plant.errors import InputError
+from plant.recipe import Prepare
+from plant.text.surfaces import Surfaces
+from plant.text.tokenizer import code_points, find_words
+from plant.text.vocab import UNKNOWN, Vocab, build_vocab
+from plant.types import Note, Progress, silent
+
+SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
+CHUNK = 1 << 22
+
+
+@dataclass
+class Builder:
+    """The arrays of a corpus while notes stream in; words have the numbers of their surfaces until the end."""
+
+    recipe: Prepare
+    workspace: Path | None = None
+    surfaces: Surfaces = field(default_factory=Surfaces)
+    codes: dict[str, int] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
+    splits: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    tokens_lost: int = 0
+
+    def __post_init__(self) -> None:
+        self.tokens = Ragged(self._spool("tokens", np.int32))
+        self.char_starts = self._spool("char_starts", np.int32)
+        self.char_ends = self._spool("char_ends", np.int32)
+        self.labels = Ragged(self._spool("labels", np.int32))
+        self.evidence_labels = Ragged(self._spool("evidence_labels", np.int32))
+        self.evidence_spans = self._spool("evidence_spans", np.int32)
+        self.text = Ragged(self._spool("text", np.uint8))
+
+    def add(self, note: Note) -> None:
+        """Turn one note into numbers."""
+        self.ids.append(note.id)
+        self.splits.append(note.split)
+        self.groups.append(_hashed(note.group))
+        self._add_words(note.text)
+        self.labels.append(sorted({self._label(code) for code in note.codes}))
+        spans = [(self._label(code), span) for code, marked in note.evidence.items() for span in marked]
+        self.evidence_labels.append([label for label, _ in spans])
+        self.evidence_spans.append([end for _, span in spans for end in (span.start, span.end)])
+        text = note.text.encode("utf-8", "surrogatepass") if self.recipe.keep_text else b""
+        self.text.append(np.frombuffer(text, np.uint8))
+
+    def _add_words(self, text: str) -> None:
+        points = code_points(text)
+        starts, ends = find_words(points, keep_numbers=self.recipe.keep_numbers)
+        limit = self.recipe.max_tokens or len(starts)
+        self.tokens_lost += max(0, len(starts) - limit)
+        starts, ends = starts[:limit], ends[:limit]
+        self.tokens.append(self.surfaces.number(points, starts, ends))
+        self.char_starts.append(starts)
+        self.char_ends.append(ends)
+
+    def _label(self, code: str) -> int:
+        return self.codes.setdefault(code, len(self.codes))
+
+    def _spool(self, name: str, dtype: type) -> Spool:
+        return Spool(name, dtype, self.workspace)
+
+
+def build_corpus(
+    notes: Iterable[Note],
+    codebook: CodeBook | None,
+    recipe: Prepare,
+    *,
+    plan: Plan | None = None,
+    make_splits: str = "random",
+    seed: int = 1,
+    workspace: Path | None = None,
+    total: int | None = None,
+    progress: Progress = silent,
+) -> Corpus:
+    """The corpus of a stream of notes; large arrays lie in files of `workspace` where one is given."""
+    builder = Builder(recipe, workspace)
+    for done, note in enumerate(notes, start=1):
+        builder.add(note)
+        progress("reading notes", done, total)
+    if not builder.ids:
+        raise InputError("the source has no notes")
+    if not builder.codes:
+        raise InputError("no note of the source has a code: name the column of the codes, or check the files")
+    return _finished(builder, codebook, plan or Plan(), make_splits=make_splits, seed=seed)
+
+
+def _finished(builder: Builder, codebook: CodeBook | None, plan: Plan, *, make_splits: str, seed: int) -> Corpus:
+    codes = tuple(sorted(builder.codes))
+    documents = _documents(builder, codes)
+    splits = _named_splits(builder, documents, make_splits=make_splits, seed=seed)
+    labelled = np.diff(documents.label_starts) > 0
+    roles = assign_roles(splits, labelled, plan, ids=builder.ids, groups=builder.groups, seed=seed)
+    vocab = _numbered(documents, roles, builder)
+    names = tuple(dict.fromkeys(splits))
+    position = {name: number for number, name in enumerate(names)}
+    book = (codebook or CodeBook("other", ())).with_codes(codes)
+    return Corpus(
+        vocab=vocab,
+        codebook=book,
+        codes=codes,
+        documents=documents,
+        splits=names,
+        split=np.array([position[split] for split in splits], np.int8),
+        role=roles,
+        groups=tuple(builder.groups),
+        tokens_lost=builder.tokens_lost,
+    )
+
+
+def _documents(builder: Builder, codes: tuple[str, ...]) -> Documents:
+    """The arrays, labels numbered in the order of `codes`."""
+    new = np.empty(len(codes), np.int32)
+    new[[builder.codes[code] for code in codes]] = np.arange(len(codes), dtype=np.int32)
+    label_starts = builder.labels.starts()
+    labels = new[builder.labels.values.finish()]
+    rows = np.repeat(np.arange(len(builder.ids)), np.diff(label_starts))
+    return Documents(
+        ids=tuple(builder.ids),
+        tokens=builder.tokens.values.finish(),
+        token_starts=builder.tokens.starts(),
+        labels=labels[np.lexsort((labels, rows))],
+        label_starts=label_starts,
+        char_starts=builder.char_starts.finish(),
+        char_ends=builder.char_ends.finish(),
+        evidence_labels=new[builder.evidence_labels.values.finish()],
+        evidence_spans=builder.evidence_spans.finish().reshape(-1, 2),
+        evidence_starts=builder.evidence_labels.starts(),
+        text=builder.text.values.finish(),
+        text_starts=builder.text.starts(),
+    )
+
+
+def _named_splits(builder: Builder, documents: Documents, *, make_splits: str, seed: int) -> Sequence[str]:
+    """The splits of the source, checked; made by patient where the source has none."""
+    if any(builder.splits):
+        if not all(builder.splits):
+            raise InputError(f"{builder.splits.count('')} notes have no split while others have one: give all or none")
+        check_groups(builder.groups, builder.splits)
+        return builder.splits
+    names = list(SHARES)
+    if make_splits == "stratified":
+        labels = [documents.labels_of(row).tolist() for row in range(len(documents))]
+        numbers = stratified_split(builder.ids, builder.groups, labels, SHARES, seed=seed)
+    else:
+        numbers = random_split(builder.ids, builder.groups, SHARES, seed=seed)
+    return [names[number] for number in numbers]
+
+
+def _numbered(documents: Documents, roles: NDArray[np.int8], builder: Builder) -> Vocab:
+    """The vocabulary of the fitted notes; the tokens of all documents get its numbers, in place."""
+    forms = builder.surfaces.forms()
+    counting = {Role.FIT, Role.UNLABELLED} if builder.recipe.unlabelled_words else {Role.FIT}
+    counts = np.zeros(len(forms), np.int64)
+    for row in np.flatnonzero(np.isin(roles, list(counting))):
+        np.add.at(counts, documents.tokens_of(row), 1)
+    by_form: dict[str, int] = {}
+    for word, count in zip(forms, counts.tolist(), strict=True):
+        by_form[word] = by_form.get(word, 0) + count
+    vocab = build_vocab(by_form, min_count=builder.recipe.min_count, max_size=builder.recipe.max_vocab)
+    numbers = vocab.numbers
+    new = np.array([numbers.get(word, UNKNOWN) for word in forms], np.int32)
+    for first in range(0, len(documents.tokens), CHUNK):
+        documents.tokens[first : first + CHUNK] = new[documents.tokens[first : first + CHUNK]]
+    return vocab
+
+
+def _hashed(group: str) -> str:
+    """A patient's identifier has no business in an artifact; its hash tells the same groups apart."""
+    return hashlib.sha256(group.encode()).hexdigest()[:16] if group else ""
