@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine with Python 3.11 and pip: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: setup demo test check unit bench clean
+
+setup: .venv/core
+
+demo: setup
+	$(BIN)/plant demo
+
+test: .venv/dev browser check unit
+
+check: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: .venv/dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench: .venv/dev
+	for program in benchmarks/[a-z]*.py; do $(BIN)/python $$program || exit 1; done
+
+.venv/core: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) -e .
+	touch $@
+
+.venv/dev: .venv/core
+	$(PIP) -e '.[dev]'
+	touch $@
+
+# The report and the page are looked at in a real browser; without one (and without apt) those tests are skipped.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
+	  echo "no chromium here: the browser tests will be skipped"
+
+clean:
+	rm -rf .venv build dist runs

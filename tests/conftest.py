@@ -1,0 +1,16 @@
+"""What many tests share: where the corpora lie, and small made-up data."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of the real corpora; tests that ask for it are skipped where it is not."""
+    named = os.environ.get("PLANT_CORPORA")
+    folder = Path(named) if named else Path(__file__).parents[2] / "shared" / "corpora"
+    if not folder.is_dir():
+        pytest.skip("needs the corpora: set PLANT_CORPORA")
+    return folder
