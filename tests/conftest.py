@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +15,7 @@ def corpora() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the corpora: set PLANT_CORPORA")
     return folder
+
+
+settings.register_profile("plant", deadline=None)  # compiled kernels make the first example slow
+settings.load_profile("plant")

@@ -21,7 +21,14 @@ FLAT = (
 )  # fmt: skip
 
 
-def save_corpus(corpus: Corpus, path: Path | str, *, recipe: Mapping[str, Any], source: str = "") -> Manifest:
+def save_corpus(
+    corpus: Corpus,
+    path: Path | str,
+    *,
+    recipe: Mapping[str, Any],
+    inputs: Mapping[str, str] | None = None,
+    source: str = "",
+) -> Manifest:
     """Write a corpus; texts, where kept, lie in the tensor file."""
     tensors = {name: getattr(corpus.documents, name) for name in FLAT} | {"split": corpus.split, "role": corpus.role}
     files = {
@@ -29,7 +36,8 @@ def save_corpus(corpus: Corpus, path: Path | str, *, recipe: Mapping[str, Any], 
         "codebook.jsonl": codebook_to_jsonl(corpus.codebook),
         "documents.json": json.dumps({"ids": corpus.documents.ids, "groups": corpus.groups, "codes": corpus.codes}),
     }
-    return save_artifact(path, KIND, tensors=tensors, files=files, recipe=recipe, facts=corpus_facts(corpus, source))
+    facts = corpus_facts(corpus, source)
+    return save_artifact(path, KIND, tensors=tensors, files=files, recipe=recipe, inputs=inputs, facts=facts)
 
 
 def load_corpus(path: Path | str) -> Corpus:

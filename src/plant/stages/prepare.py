@@ -4,9 +4,8 @@ from pathlib import Path
 
 from plant.data.builder import build_corpus
 from plant.data.corpus import Corpus
-from plant.data.notes import Source
+from plant.data.notes import Source, checked
 from plant.data.roles import Plan
-from plant.data.sources import checked
 from plant.recipe import Recipe
 from plant.types import Progress, silent
 

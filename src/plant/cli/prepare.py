@@ -1,0 +1,72 @@
+"""`plant prepare`: read notes and codes into a corpus."""
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+
+from plant.cli.console import progress, say
+from plant.cli.options import add_plan_options, add_recipe_options, chosen_recipe
+from plant.data.sources.options import SourceOptions
+
+HELP = {
+    "source": "the published corpus that a folder holds: mimic3, mimic4, cantemist, codiesp",
+    "id_column": "column of the notes' ids",
+    "text_column": "column of the texts",
+    "codes_column": "column of the codes",
+    "split_column": "column of the splits",
+    "group_column": "column of the patients; a patient's notes stay in one split",
+    "separator": "between the codes of one cell (default: ;)",
+    "language": "a translation, such as en for the English texts of CodiEsp",
+    "system": "coding system: icd9-diagnosis, icd9-procedure, icd10cm, icd10pcs, icdo3",
+    "codebook": "table of codes with their descriptions",
+    "label_set": "full, top50 or rare50",
+    "codes_file": "file with one code per line: the codes of the label set",
+    "splits": "folder of published id lists, or table of ids and splits",
+    "min_code_count": "leave out codes of fewer notes than this",
+    "max_cell": "longest cell of a table in characters; more is taken for a damaged file",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source_path", metavar="SOURCE", help="demo, a file (csv, tsv, jsonl, parquet, also .gz), or a folder")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the corpus")
+    add_source_options(parser)
+    add_plan_options(parser)
+    add_recipe_options(parser)
+
+
+def add_source_options(parser: argparse.ArgumentParser) -> None:
+    """One option for each field of `SourceOptions`, and how splits are made where the source has none."""
+    for field in fields(SourceOptions):
+        kind = int if field.name in ("min_code_count", "max_cell") else str
+        name = "--" + field.name.replace("_", "-")
+        parser.add_argument(name, dest=field.name, type=kind, default=field.default, help=HELP[field.name])
+    parser.add_argument("--make-splits", choices=["random", "stratified"], default="random",
+                        help="how notes without splits are parted, by patient (default: random)")  # fmt: skip
+
+
+def source_options(arguments: argparse.Namespace) -> SourceOptions:
+    """The options as the command line gave them."""
+    return SourceOptions(**{field.name: getattr(arguments, field.name) for field in fields(SourceOptions)})
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from plant.data.roles import parse_plan
+    from plant.pipeline import prepare_once
+
+    with progress() as tell:
+        made = prepare_once(
+            arguments.source_path,
+            Path(arguments.out),
+            chosen_recipe(arguments),
+            options=source_options(arguments),
+            plan=parse_plan(fit=arguments.fit, choose=arguments.choose, report=arguments.report),
+            make_splits=arguments.make_splits,
+            progress=tell,
+        )
+    facts = made.manifest.facts
+    counts = ", ".join(f"{count:,} {name}" for name, count in facts["notes"].items())
+    say(f"{'prepared' if made.new else 'already there, unchanged'}: {arguments.out}")
+    say(f"{counts} notes; {facts['codes']:,} codes; {facts['tokens']:,} tokens; {facts['vocabulary']:,} words")
+    if facts["tokens_lost"]:
+        say(f"{facts['tokens_lost']:,} tokens were cut by prepare.max_tokens")
