@@ -1,0 +1,44 @@
+"""Words and one layer of convolutions: the encoder of Text-CNN, XML-CNN and CAML."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from plant.nn.layers import Convolution, WordEmbedding
+from plant.tensors import Batch, Encoded
+
+
+class CNN(nn.Module):
+    """Convolutions of one or more kernel widths side by side, each followed by tanh or ReLU.
+
+    The defaults are CAML's (Mullenbach et al. 2018); Text-CNN (Kim 2014) and XML-CNN (Liu et al. 2017) are other
+    kernels with a pooling decoder. The stride is 1 for all, so that every token keeps its position.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        *,
+        word_vectors: Float[Tensor, "token size"] | None = None,
+        embedding: int = 100,
+        kernels: Sequence[int] = (10,),
+        filters: int = 50,
+        activation: Literal["tanh", "relu"] = "tanh",
+        frozen: bool = False,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.words = WordEmbedding(
+            vocab_size, size=embedding, word_vectors=word_vectors, frozen=frozen, dropout=dropout
+        )
+        self.convolutions = nn.ModuleList(Convolution(self.words.size, filters, kernel=kernel) for kernel in kernels)
+        self.activate = {"tanh": torch.tanh, "relu": torch.relu}[activation]
+        self.size = filters * len(self.convolutions)
+
+    def forward(self, batch: Batch) -> Encoded:
+        words = self.words(batch.tokens, batch.mask)
+        states = torch.cat([convolve(words, batch.mask) for convolve in self.convolutions], dim=-1)
+        return Encoded(self.activate(states), batch.tokens, batch.mask)

@@ -1,0 +1,212 @@
+"""Losses over logits and targets; each is a mean over documents and labels.
+
+A loss may ask the decoder for side results by name (`extras`); a decoder that does not give them is a recipe error.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from plant.errors import RecipeError
+from plant.tensors import Batch, Decoded
+
+
+class BCE(nn.Module):
+    """Binary cross-entropy; `smoothing` moves every target that share of the way to one half."""
+
+    def __init__(self, *, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.smoothing = smoothing
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        return F.binary_cross_entropy_with_logits(decoded.logits, smoothed(_targets(batch), self.smoothing))
+
+
+class BalancedBCE(nn.Module):
+    """Binary cross-entropy in which each document's positives weigh as much as its negatives.
+
+    The weight is negatives / positives of the document. Logits beyond `limit` get no gradient, so that a few hard
+    labels cannot run away under large weights.
+    """
+
+    def __init__(self, *, limit: float = 14.0) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        targets = _targets(batch)
+        positives = targets.sum(1, keepdim=True)
+        weight = torch.where(targets > 0, (targets.shape[1] - positives) / positives.clamp(min=1), 1.0)
+        logits = decoded.logits.clamp(-self.limit, self.limit)
+        return F.binary_cross_entropy_with_logits(logits, targets, weight=weight)
+
+
+class Focal(nn.Module):
+    """Cross-entropy times (1 - probability of the truth)^gamma; `share` of it, the rest plain cross-entropy.
+
+    Lin et al. 2017; Effective-CAN mixes both.
+    """
+
+    def __init__(self, *, gamma: float = 2.0, share: float = 1.0) -> None:
+        super().__init__()
+        self.gamma, self.share = gamma, share
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        truth = _signed(decoded.logits, _targets(batch))
+        entropy = -F.logsigmoid(truth)
+        return (entropy * (self.share * truth.neg().sigmoid() ** self.gamma + (1 - self.share))).mean()
+
+
+class Asymmetric(nn.Module):
+    """Focal loss that forgets easy negatives faster, and wholly below probability `margin`; Ridnik et al. 2021."""
+
+    def __init__(self, *, positive_gamma: float = 1.0, negative_gamma: float = 4.0, margin: float = 0.05) -> None:
+        super().__init__()
+        self.positive_gamma, self.negative_gamma, self.margin = positive_gamma, negative_gamma, margin
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        targets, logits = _targets(batch), decoded.logits
+        positive = -F.logsigmoid(logits) * logits.neg().sigmoid() ** self.positive_gamma
+        return (targets * positive + (1 - targets) * self._negative(logits)).mean()
+
+    def _negative(self, logits: Float[Tensor, "batch label"]) -> Float[Tensor, "batch label"]:
+        if self.margin == 0:
+            return -F.logsigmoid(-logits) * logits.sigmoid() ** self.negative_gamma
+        shifted = (logits.sigmoid() - self.margin).clamp(min=0)
+        return -torch.log1p(-shifted) * shifted**self.negative_gamma
+
+
+class Rebalanced(nn.Module):
+    """Cross-entropy weighted as if labels were sampled evenly, smoothed to `floor` + sigmoid; Wu et al. 2020."""
+
+    def __init__(
+        self,
+        frequencies: Float[Tensor, "label"],
+        *,
+        gamma: float = 2.0,
+        floor: float = 0.1,
+        slope: float = 10.0,
+        centre: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.rarity: Tensor
+        self.register_buffer("rarity", rarity(frequencies), persistent=False)
+        self.gamma, self.floor, self.slope, self.centre = gamma, floor, slope, centre
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        targets = _targets(batch)
+        truth = _signed(decoded.logits, targets)
+        weight = even_weights(targets, self.rarity, floor=self.floor, slope=self.slope, centre=self.centre)
+        return (-F.logsigmoid(truth) * truth.neg().sigmoid() ** self.gamma * weight).mean()
+
+
+class DistributionBalanced(nn.Module):
+    """`Rebalanced`, and tolerant of negatives: logits start from the prior, negatives are sharper but lighter.
+
+    Wu et al. 2020; Huang et al. 2021 for text. A negative's logit is multiplied, its loss divided by `tolerance`;
+    `shift` is the part of the label's prior logit that is added to its logit.
+    """
+
+    def __init__(
+        self,
+        frequencies: Float[Tensor, "label"],
+        *,
+        gamma: float = 2.0,
+        tolerance: float = 2.0,
+        shift: float = 0.05,
+        floor: float = 0.1,
+        slope: float = 10.0,
+        centre: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.rarity: Tensor
+        self.prior: Tensor
+        self.register_buffer("rarity", rarity(frequencies), persistent=False)
+        self.register_buffer("prior", frequencies.clamp(1e-6, 1 - 1e-6).logit(), persistent=False)
+        self.gamma, self.tolerance, self.shift = gamma, tolerance, shift
+        self.floor, self.slope, self.centre = floor, slope, centre
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        targets = _targets(batch)
+        logits = decoded.logits + self.prior * self.shift / self.tolerance
+        truth = _signed(torch.where(targets > 0, logits, self.tolerance * logits), targets)
+        weight = even_weights(targets, self.rarity, floor=self.floor, slope=self.slope, centre=self.centre)
+        flatten = torch.where(targets > 0, 1.0, 1 / self.tolerance)
+        return (-F.logsigmoid(truth) * truth.neg().sigmoid() ** self.gamma * weight * flatten).mean()
+
+
+class JointBCE(nn.Module):
+    """Cross-entropy over labels and their parents together, every label and parent counting the same; JointLAAT."""
+
+    def __init__(self, parents: Int[Tensor, "label"]) -> None:
+        super().__init__()
+        self.parents: Tensor
+        self.register_buffer("parents", parents.long(), persistent=False)
+        self.n_parents = int(parents.max()) + 1
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        targets = _targets(batch)
+        empty = targets.new_zeros(len(targets), self.n_parents)
+        parent_targets = empty.index_reduce(1, self.parents, targets, "amax")
+        logits = torch.cat([decoded.logits, _extra(decoded, "parent_logits", "joint-laat")], dim=1)
+        return F.binary_cross_entropy_with_logits(logits, torch.cat([targets, parent_targets], dim=1))
+
+
+class DescribedBCE(nn.Module):
+    """Cross-entropy, and `strength` times how far the gold labels' weights lie from their descriptions; DR-CAML.
+
+    The authors take strength 0.01 for all labels of MIMIC-III and 10 for its 50 commonest.
+    """
+
+    def __init__(self, *, strength: float = 0.01) -> None:
+        super().__init__()
+        self.strength = strength
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        targets = _targets(batch)
+        distance = (targets @ _extra(decoded, "description_distance", "described-attention")).mean()
+        return F.binary_cross_entropy_with_logits(decoded.logits, targets) + self.strength * distance
+
+
+def smoothed(targets: Float[Tensor, "batch label"], smoothing: float) -> Float[Tensor, "batch label"]:
+    """Targets moved towards one half."""
+    return targets * (1 - smoothing) + smoothing / 2
+
+
+def rarity(frequencies: Float[Tensor, "label"]) -> Float[Tensor, "label"]:
+    """One over the share of training documents that have a label; a label that none has counts as the rarest."""
+    seen = frequencies > 0
+    rarest = frequencies[seen].min() if bool(seen.any()) else 1.0
+    return 1 / torch.where(seen, frequencies, rarest)
+
+
+def even_weights(
+    targets: Float[Tensor, "batch label"],
+    rarities: Float[Tensor, "label"],
+    *,
+    floor: float,
+    slope: float,
+    centre: float,
+) -> Float[Tensor, "batch label"]:
+    """How much rather a document would be drawn for a label than for any of its own, squashed by a sigmoid."""
+    drawn = (targets @ rarities).unsqueeze(1)
+    ratio = torch.where(drawn > 0, rarities / drawn.clamp(min=1e-12), 1.0)  # without labels, nothing to even out
+    return floor + (slope * (ratio - centre)).sigmoid()
+
+
+def _signed(logits: Tensor, targets: Tensor) -> Tensor:
+    """The logit of the truth."""
+    return torch.where(targets > 0, logits, -logits)
+
+
+def _targets(batch: Batch) -> Float[Tensor, "batch label"]:
+    if batch.targets is None:
+        raise ValueError("a loss needs a batch with targets")
+    return batch.targets
+
+
+def _extra(decoded: Decoded, name: str, decoder: str) -> Tensor:
+    if name not in decoded.extras:
+        raise RecipeError(f"this loss needs {name!r} of the decoder: use it with decoder {decoder!r}")
+    return decoded.extras[name]

@@ -1,0 +1,140 @@
+"""Baselines without a network: how frequent each code is, and logistic regression over TF-IDF of word n-grams."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
+
+from plant.artifact import Manifest, open_artifact, save_artifact
+from plant.data.corpus import Documents, TrainingView, take
+from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
+from plant.train.logistic import Linear, fit_logistic
+from plant.types import Progress, silent
+
+PRIOR, TFIDF, CODES = "frequency-prior", "tfidf-model", "codes.txt"
+
+
+@dataclass(frozen=True)
+class FrequencyPrior:
+    """The share of fitted documents that have each code."""
+
+    codes: tuple[str, ...]
+    shares: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class TfidfModel:
+    """Which n-grams count, and each code's weights of them."""
+
+    codes: tuple[str, ...]
+    ngrams: NgramTable
+    linear: Linear
+
+
+def fit_prior(view: TrainingView) -> FrequencyPrior:
+    """Count the codes."""
+    counts = np.bincount(view.documents.labels, minlength=len(view.codes))
+    return FrequencyPrior(view.codes, (counts / max(1, len(view.documents))).astype(np.float32))
+
+
+def score_prior(model: FrequencyPrior, documents: Documents) -> NDArray[np.float32]:
+    """Probabilities, documents x labels: the same for every document."""
+    return np.tile(model.shares, (len(documents), 1))
+
+
+def fit_tfidf(
+    view: TrainingView,
+    *,
+    longest: int = 2,
+    min_documents: int = 3,
+    max_ngrams: int = 1_000_000,
+    cost: float = 10.0,
+    prune: float = 0.0,
+    seed: int = 1,
+    progress: Progress = silent,
+) -> TfidfModel:
+    """Choose and weigh the n-grams of up to `longest` words, and fit one logistic regression per code."""
+    table = count_ngrams(
+        view.documents,
+        vocab_size=len(view.vocab),
+        longest=longest,
+        min_documents=min_documents,
+        max_ngrams=max_ngrams,
+    )
+    linear = fit_logistic(
+        table.features(view.documents), _targets(view), cost=cost, prune=prune, seed=seed, progress=progress
+    )
+    return TfidfModel(view.codes, table, linear)
+
+
+def score_tfidf(model: TfidfModel, documents: Documents) -> NDArray[np.float32]:
+    """Probabilities, documents x labels."""
+    logits = (model.ngrams.features(documents) @ model.linear.weights.T).toarray()
+    return expit(logits + model.linear.intercepts).astype(np.float32)
+
+
+def explain_tfidf(
+    model: TfidfModel, documents: Documents, document: int, labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """What each token of a document gives to the logits of labels, labels x tokens; a row sums to logit - intercept.
+
+    What an n-gram gives is shared evenly by its occurrences and their words.
+    """
+    table, only = model.ngrams, take(documents, np.array([document]))
+    given = (model.linear.weights[labels] * table.features(only).toarray()).toarray()  # [labels, n-grams]
+    found = list(find_ngrams(only, 0, 1, longest=table.longest, vocab_size=table.vocab_size))
+    columns = [table.columns(ngrams.keys) for ngrams in found]
+    counts = np.bincount(np.concatenate(columns) + 1, minlength=len(table) + 1)[1:]
+    weights = np.zeros((len(labels), len(only.tokens)))
+    for ngrams, places in zip(found, columns, strict=True):
+        positions, places = ngrams.positions[places >= 0], places[places >= 0]
+        for offset in range(ngrams.length):
+            weights[:, positions + offset] += given[:, places] / counts[places] / ngrams.length
+    return weights
+
+
+def save_prior(model: FrequencyPrior, path: Path | str) -> Manifest:
+    """Write the shares and their codes."""
+    return save_artifact(path, PRIOR, tensors={"shares": model.shares}, files={CODES: "\n".join(model.codes)})
+
+
+def load_prior(path: Path | str) -> FrequencyPrior:
+    """Read what `save_prior` wrote."""
+    artifact = open_artifact(path, PRIOR)
+    return FrequencyPrior(tuple(artifact.text(CODES).split("\n")), artifact.tensors["shares"])
+
+
+def save_tfidf(model: TfidfModel, path: Path | str) -> Manifest:
+    """Write n-grams, weights and codes."""
+    weights = model.linear.weights
+    tensors = {
+        "keys": model.ngrams.keys,
+        "idf": model.ngrams.idf,
+        "starts": weights.indptr.astype(np.int64),
+        "columns": weights.indices.astype(np.int32),
+        "weights": weights.data,
+        "intercepts": model.linear.intercepts,
+    }
+    facts = {"vocab_size": model.ngrams.vocab_size, "longest": model.ngrams.longest}
+    return save_artifact(path, TFIDF, tensors=tensors, files={CODES: "\n".join(model.codes)}, facts=facts)
+
+
+def load_tfidf(path: Path | str) -> TfidfModel:
+    """Read what `save_tfidf` wrote."""
+    artifact = open_artifact(path, TFIDF)
+    tensors, facts = artifact.tensors, artifact.manifest.facts
+    codes = tuple(artifact.text(CODES).split("\n"))
+    table = NgramTable(facts["vocab_size"], facts["longest"], tensors["keys"], tensors["idf"])
+    parts = (tensors["weights"], tensors["columns"], tensors["starts"])
+    weights = csr_array(parts, shape=(len(codes), len(table)))
+    return TfidfModel(codes, table, Linear(weights, tensors["intercepts"]))
+
+
+def _targets(view: TrainingView) -> csr_array:
+    """The fitted labels as a sparse 0/1 matrix, documents x labels."""
+    documents = view.documents
+    ones = np.ones(len(documents.labels), np.float32)
+    return csr_array((ones, documents.labels, documents.label_starts), shape=(len(documents), len(view.codes)))

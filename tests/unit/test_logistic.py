@@ -1,0 +1,56 @@
+"""Logistic regression over sparse features equals scikit-learn's."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array, random_array
+from sklearn.linear_model import LogisticRegression
+
+from plant.train.logistic import fit_logistic
+
+
+@pytest.fixture(scope="module")
+def features() -> csr_array:
+    return csr_array(random_array((120, 40), density=0.2, rng=np.random.default_rng(3), dtype=np.float32))
+
+
+@pytest.fixture(scope="module")
+def targets() -> csr_array:
+    dense = np.random.default_rng(4).random((120, 5)) < [0.5, 0.1, 0.02, 0.0, 1.0]
+    dense[7, 2] = True
+    return csr_array(dense.astype(np.float32))
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0, 50.0])
+def test_weights_are_those_of_liblinear(features: csr_array, targets: csr_array, cost: float) -> None:
+    fitted = fit_logistic(features, targets, cost=cost, tolerance=1e-7, max_passes=5000)
+    for label in range(3):
+        expected = LogisticRegression(C=cost, solver="liblinear", tol=1e-9, max_iter=5000)
+        expected.fit(features, targets.toarray()[:, label])
+        assert_allclose(fitted.weights.toarray()[label], expected.coef_[0], atol=2e-5)
+        assert_allclose(fitted.intercepts[label], expected.intercept_[0], atol=2e-5)
+
+
+def test_a_label_without_positives_has_probability_zero(features: csr_array, targets: csr_array) -> None:
+    fitted = fit_logistic(features, targets)
+    assert fitted.intercepts[3] == -np.inf
+    assert not fitted.weights.toarray()[3].any()
+
+
+def test_a_label_of_every_document_is_likely_everywhere(features: csr_array, targets: csr_array) -> None:
+    fitted = fit_logistic(features, targets, cost=10.0)
+    assert (features @ fitted.weights.toarray()[4] + fitted.intercepts[4] > 2).all()
+
+
+def test_blocks_of_labels_change_nothing(
+    features: csr_array, targets: csr_array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = fit_logistic(features, targets)
+    monkeypatch.setattr("plant.train.logistic.BLOCK_BYTES", 8 * 41 * 2)
+    assert_allclose(fit_logistic(features, targets).weights.toarray(), whole.weights.toarray(), rtol=0, atol=0)
+
+
+def test_pruning_drops_small_weights_only(features: csr_array, targets: csr_array) -> None:
+    whole, pruned = (fit_logistic(features, targets, prune=prune).weights.toarray() for prune in (0.0, 0.1))
+    assert_allclose(pruned, np.where(np.abs(whole) > 0.1, whole, 0))
+    assert 0 < np.count_nonzero(pruned) < np.count_nonzero(whole)
