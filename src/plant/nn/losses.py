@@ -148,7 +148,7 @@ class JointBCE(nn.Module):
     def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
         targets = _targets(batch)
         empty = targets.new_zeros(len(targets), self.n_parents)
-        parent_targets = empty.index_reduce(1, self.parents, targets, "amax")
+        parent_targets = empty.index_add(1, self.parents, targets).clamp(max=1)
         logits = torch.cat([decoded.logits, _extra(decoded, "parent_logits", "joint-laat")], dim=1)
         return F.binary_cross_entropy_with_logits(logits, torch.cat([targets, parent_targets], dim=1))
 
@@ -190,6 +190,7 @@ def even_weights(
     centre: float,
 ) -> Float[Tensor, "batch label"]:
     """How much rather a document would be drawn for a label than for any of its own, squashed by a sigmoid."""
+    rarities = rarities.to(targets.dtype)
     drawn = (targets @ rarities).unsqueeze(1)
     ratio = torch.where(drawn > 0, rarities / drawn.clamp(min=1e-12), 1.0)  # without labels, nothing to even out
     return floor + (slope * (ratio - centre)).sigmoid()
