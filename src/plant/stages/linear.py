@@ -52,7 +52,7 @@ def fit_tfidf(
     min_documents: int = 3,
     max_ngrams: int = 1_000_000,
     cost: float = 10.0,
-    prune: float = 0.0,
+    prune: float = 0.01,
     seed: int = 1,
     progress: Progress = silent,
 ) -> TfidfModel:

@@ -1,0 +1,154 @@
+"""Frequency prior and TF-IDF: equal to scikit-learn, explained exactly, saved exactly."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logit
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from plant.codes.codebook import CodeBook
+from plant.data.corpus import Documents, TrainingView
+from plant.data.ngrams import count_ngrams
+from plant.errors import InputError
+from plant.stages.linear import (
+    explain_tfidf,
+    fit_prior,
+    fit_tfidf,
+    load_prior,
+    load_tfidf,
+    save_prior,
+    save_tfidf,
+    score_prior,
+    score_tfidf,
+)
+from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
+
+VOCAB = Vocab((*SPECIAL, *"abcdefghijkl"))
+CODES = ("A1", "B2", "C3")
+
+
+def documents_of(tokens: list[np.ndarray], labels: list[list[int]]) -> Documents:
+    def starts(parts: list) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+
+    none = np.zeros(len(tokens) + 1, np.int64)
+    flat = np.concatenate([*tokens, np.zeros(0)]).astype(np.int32)
+    return Documents(
+        ids=tuple(str(number) for number in range(len(tokens))),
+        tokens=flat,
+        token_starts=starts(tokens),
+        labels=np.concatenate([*labels, []]).astype(np.int32),
+        label_starts=starts(labels),
+        char_starts=np.zeros_like(flat),
+        char_ends=np.zeros_like(flat),
+        evidence_labels=np.zeros(0, np.int32),
+        evidence_spans=np.zeros((0, 2), np.int32),
+        evidence_starts=none,
+        text=np.zeros(0, np.uint8),
+        text_starts=none,
+    )
+
+
+@pytest.fixture(scope="module")
+def documents() -> Documents:
+    random = np.random.default_rng(5)
+    tokens = [random.integers(2, len(VOCAB), size=size) for size in random.integers(1, 40, size=60)]
+    labels = [[label for label in range(3) if label + 3 in document] for document in tokens]
+    return documents_of(tokens, labels)
+
+
+@pytest.fixture(scope="module")
+def view(documents: Documents) -> TrainingView:
+    return TrainingView(VOCAB, CodeBook("icd10cm", CODES), CODES, documents)
+
+
+def as_text(documents: Documents) -> list[str]:
+    return [" ".join(VOCAB.tokens[token] for token in documents.tokens_of(d)) for d in range(len(documents))]
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_features_are_those_of_scikit_learn(
+    documents: Documents, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plant.data.ngrams.DOCUMENTS_PER_BLOCK", 7)
+    table = count_ngrams(documents, vocab_size=len(VOCAB), longest=longest, min_documents=3, max_ngrams=10**6)
+    expected = TfidfVectorizer(ngram_range=(1, longest), min_df=3, sublinear_tf=True, token_pattern=r"\w")
+    features = expected.fit_transform(as_text(documents)).toarray()
+    columns = table.columns(np.array([_key(name) for name in expected.get_feature_names_out()]))
+    assert len(table) == features.shape[1]
+    assert_allclose(table.features(documents).toarray()[:, columns], features, atol=1e-6)
+
+
+def _key(name: str) -> int:
+    key = 0
+    for token in VOCAB.encode(name.split()):
+        key = key * len(VOCAB) + int(token)
+    return key
+
+
+def test_unknown_words_and_new_ngrams_count_nothing(view: TrainingView) -> None:
+    model = fit_tfidf(view)
+    known, with_unknown = documents_of([np.array([2, 3])], [[]]), documents_of([np.array([UNKNOWN, 2, 3])], [[]])
+    assert_array_equal(score_tfidf(model, known), score_tfidf(model, with_unknown))
+
+
+def test_too_many_ngrams_leave_the_most_frequent(documents: Documents) -> None:
+    table = count_ngrams(documents, vocab_size=len(VOCAB), longest=2, min_documents=1, max_ngrams=5)
+    every = count_ngrams(documents, vocab_size=len(VOCAB), longest=2, min_documents=1, max_ngrams=10**6)
+    assert_allclose(np.sort(table.idf), np.sort(every.idf)[:5])
+
+
+def test_ngrams_that_overflow_are_refused(documents: Documents) -> None:
+    with pytest.raises(InputError, match="63 bits"):
+        count_ngrams(documents, vocab_size=60_000, longest=4, min_documents=1, max_ngrams=5)
+
+
+def test_words_that_decide_a_code_are_learned(view: TrainingView) -> None:
+    scores = score_tfidf(fit_tfidf(view, longest=1, cost=1000.0), view.documents)
+    assert_array_equal(scores > 0.5, view.documents.targets(3) > 0)
+
+
+def test_a_document_without_tokens_gets_the_intercepts(view: TrainingView) -> None:
+    model = fit_tfidf(view)
+    empty = documents_of([np.zeros(0, np.int32)], [[]])
+    assert_allclose(logit(score_tfidf(model, empty)[0]), model.linear.intercepts, rtol=1e-5)
+    assert explain_tfidf(model, empty, 0, np.arange(3)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_explanations_sum_to_the_logit(view: TrainingView, longest: int) -> None:
+    model, labels = fit_tfidf(view, longest=longest), np.array([2, 0])
+    logits = logit(score_tfidf(model, view.documents).astype(np.float64))
+    for document in range(5):
+        weights = explain_tfidf(model, view.documents, document, labels)
+        given = logits[document, labels] - model.linear.intercepts[labels]
+        assert weights.shape == (2, len(view.documents.tokens_of(document)))
+        assert_allclose(weights.sum(1), given, atol=1e-4)
+
+
+def test_the_deciding_word_is_the_best_evidence(view: TrainingView) -> None:
+    model = fit_tfidf(view, longest=1)
+    document = next(d for d in range(60) if 1 in view.documents.labels_of(d))
+    weights = explain_tfidf(model, view.documents, document, np.array([1]))[0]
+    assert view.documents.tokens_of(document)[weights.argmax()] == 4
+
+
+def test_prior_is_the_share_of_documents(view: TrainingView) -> None:
+    scores = score_prior(fit_prior(view), view.documents)
+    assert_allclose(scores, np.tile(view.documents.targets(3).mean(0), (60, 1)), rtol=1e-6)
+
+
+def test_saved_models_score_the_same(view: TrainingView, tmp_path: Path) -> None:
+    tfidf, prior = fit_tfidf(view), fit_prior(view)
+    save_tfidf(tfidf, tmp_path / "tfidf")
+    save_prior(prior, tmp_path / "prior")
+    assert_array_equal(score_tfidf(load_tfidf(tmp_path / "tfidf"), view.documents), score_tfidf(tfidf, view.documents))
+    assert_array_equal(score_prior(load_prior(tmp_path / "prior"), view.documents), score_prior(prior, view.documents))
+    assert load_tfidf(tmp_path / "tfidf").codes == CODES
+
+
+def test_fitting_twice_gives_the_same_weights(view: TrainingView) -> None:
+    first, second = (fit_tfidf(view).linear.weights.toarray() for _ in range(2))
+    assert_array_equal(first, second)
