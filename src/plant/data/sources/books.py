@@ -1,0 +1,45 @@
+"""The code book of a source: a file that the user names, the table beside the notes, or the official names."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from plant.codes.codebook import CodeBook
+from plant.codes.files import read_codebook
+from plant.codes.icd import codebook_for, guess_system, normalise
+from plant.data.sources.options import SourceOptions
+from plant.errors import CodeError
+
+TABLE = "labels.tsv"
+
+
+def given_book(options: SourceOptions, *, folder: Path | None = None, system: str = "") -> CodeBook | None:
+    """The code book of a file, if the options name one or the folder of the notes has one."""
+    path = _path(options, folder)
+    if path is None:
+        return None
+    system = options.system or system
+    book = read_codebook(path, system=system or "other")
+    return book if system else replace(book, system=guess_system(book.codes))
+
+
+def official_book(codes: Iterable[str], system: str) -> CodeBook:
+    """The official names of the codes; a code that its system does not know has none."""
+    codes = sorted(codes)
+    book = codebook_for([code for code in codes if spelled(code, system) == code], system)
+    return book.with_codes(codes)
+
+
+def spelled(code: str, system: str) -> str:
+    """A code as its system spells it, or as it stands if it is none of its system."""
+    try:
+        return normalise(code, system)
+    except CodeError:
+        return code
+
+
+def _path(options: SourceOptions, folder: Path | None) -> Path | None:
+    if options.codebook:
+        return Path(options.codebook)
+    usual = folder / TABLE if folder else None
+    return usual if usual and usual.is_file() else None

@@ -1,0 +1,159 @@
+"""From a record to a note: which column is what, and how codes and evidence are written."""
+
+import json
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from plant.codes.icd import normalise
+from plant.data.notes import Spans, gather_spans
+from plant.data.sources.options import SourceOptions
+from plant.errors import CodeError, InputError, unknown
+from plant.types import Note, Span
+
+USUAL = MappingProxyType(
+    {
+        "id": ("id", "note_id", "hadm_id", "doc_id", "document_id", "_id"),
+        "text": ("text", "note", "note_text"),
+        "codes": ("labels", "codes", "target", "icd_codes"),
+        "split": ("split",),
+        "group": ("group", "subject_id", "patient_id", "patient"),
+        "evidence": ("evidence",),
+    }
+)
+"""Names under which a column is found without being named, best first; upper and lower case are the same."""
+
+Maker = Callable[[Mapping[str, Any], int, str], Note]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The column of each part of a note; empty where the table has none."""
+
+    id: str
+    text: str
+    codes: str
+    split: str
+    group: str
+    evidence: str
+
+
+def find_columns(present: Sequence[str], options: SourceOptions, *, where: str) -> Columns:
+    """The columns that the options name, or else those of the usual names; only the text must be there."""
+    text = _translated(options) or _column("text", options.text_column, present, where)
+    if not text:
+        raise InputError(f"{where} has no column of texts; it has {_listed(present)}: name it with --text-column")
+    if text not in present:
+        raise InputError(f"{where}: {unknown('column', text, present)}")
+    return Columns(
+        id=_column("id", options.id_column, present, where),
+        text=text,
+        codes=_column("codes", options.codes_column, present, where),
+        split=_column("split", options.split_column, present, where),
+        group=_column("group", options.group_column, present, where),
+        evidence="" if options.language else _column("evidence", "", present, where),  # spans count original characters
+    )
+
+
+def note_maker(columns: Columns, options: SourceOptions, *, name: str, split: str = "") -> Maker:
+    """A function from a record, its number and its place to a note.
+
+    Notes without ids are numbered after `name`; those without a split have `split`.
+    """
+
+    def note(record: Mapping[str, Any], number: int, where: str) -> Note:
+        codes = _codes(_value(record, columns.codes), options.separator, where)
+        evidence = _value(record, columns.evidence)
+        return Note(
+            id=_text(record, columns.id, where) if columns.id else f"{name}:{number}",
+            text=_text(record, columns.text, where),
+            codes=tuple(dict.fromkeys(_spelled(code, options.system, where) for code in codes)),
+            split=_text(record, columns.split, where) or split,
+            group=_text(record, columns.group, where),
+            evidence=_evidence(evidence, options.system, where) if evidence else MappingProxyType({}),
+        )
+
+    return note
+
+
+def _translated(options: SourceOptions) -> str:
+    return f"{options.text_column or 'text'}_{options.language}" if options.language else ""
+
+
+def _column(part: str, named: str, present: Sequence[str], where: str) -> str:
+    if named:
+        if named not in present:
+            raise InputError(f"{where}: {unknown('column', named, present)}")
+        return named
+    folded = {name.lower(): name for name in reversed(present)}
+    return next((folded[name] for name in USUAL[part] if name in folded), "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names) or "no columns"
+
+
+def _value(record: Mapping[str, Any], column: str) -> Any:
+    return record.get(column) if column else None
+
+
+def _text(record: Mapping[str, Any], column: str, where: str) -> str:
+    value = _value(record, column)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return str(value)
+    raise InputError(f"{where}: {column!r} holds {type(value).__name__}, not a string")
+
+
+def _codes(value: Any, separator: str, where: str) -> list[str]:
+    if isinstance(value, str):
+        value = _json_list(value, where) if value.startswith("[") else value.split(separator)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        value = [value]
+    codes = [_code(code, where) for code in value]
+    return [code for code in codes if code]
+
+
+def _code(value: Any, where: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str | int):
+        raise InputError(f"{where}: a code is {type(value).__name__}, not a string")
+    return str(value).strip()
+
+
+def _json_list(cell: str, where: str) -> Any:
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: a cell begins with '[' but is no JSON list") from error
+
+
+def _spelled(code: str, system: str, where: str) -> str:
+    """A code as its system spells it; without a system it stays as it is."""
+    try:
+        return normalise(code, system) if system else code
+    except CodeError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _evidence(value: Any, system: str, where: str) -> Spans:
+    if isinstance(value, str):
+        value = _json_list(value, where)
+    try:
+        return gather_spans(_mark(mark, system, where) for mark in value)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        shape = '[{"start": 0, "end": 7, "label": "I10"}, ...]'
+        raise InputError(f"{where}: evidence is not written as {shape}") from error
+
+
+def _mark(mark: Mapping[str, Any], system: str, where: str) -> tuple[str, Span]:
+    code = mark["label"] if "label" in mark else mark["code"]
+    return _spelled(str(code).strip(), system, where), Span(operator.index(mark["start"]), operator.index(mark["end"]))
