@@ -1,0 +1,193 @@
+"""How often tokens and labels meet: document counts of pairs, for some labels at a time, that can be added."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from plant.data.corpus import Documents
+from plant.text.vocab import SPECIAL
+
+_STRIDE = 16  # most labels meet few tokens, so a row is read in strides and empty ones are passed by
+Tokens = NDArray[np.uint16] | NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Document counts: of all tokens, of some labels, and of their pairs.
+
+    The tokens that occur with label l stand in rising order between `starts[l]` and `starts[l + 1]` of `tokens`;
+    `together` says in how many documents. Counts of different documents and the same labels add up.
+    """
+
+    n_documents: int
+    token_counts: NDArray[np.int64]
+    label_counts: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    tokens: Tokens
+    together: NDArray[np.int32]
+
+    def __add__(self, other: "Counts") -> "Counts":
+        n_tokens, n_labels = len(self.token_counts), len(self.label_counts)
+        keys, together = _summed([*_keyed(self, n_tokens), *_keyed(other, n_tokens)])
+        return Counts(
+            n_documents=self.n_documents + other.n_documents,
+            token_counts=self.token_counts + other.token_counts,
+            label_counts=self.label_counts + other.label_counts,
+            starts=np.searchsorted(keys, np.arange(n_labels + 1, dtype=np.int64) * n_tokens),
+            tokens=(keys % n_tokens).astype(token_type(n_tokens)),
+            together=together,
+        )
+
+
+@dataclass(frozen=True)
+class Incidence:
+    """Which tokens a document has and which documents a label has, each once; and in how many documents a token is."""
+
+    token_starts: NDArray[np.int64]  # per document
+    tokens: Tokens
+    document_starts: NDArray[np.int64]  # per label
+    documents: NDArray[np.int32]
+    token_counts: NDArray[np.int64]
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.token_counts)
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.token_starts) - 1
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.document_starts) - 1
+
+    @cached_property
+    def most_pairs(self) -> NDArray[np.int64]:
+        """A bound on the number of tokens that occur with each label."""
+        lengths = np.diff(self.token_starts)[self.documents]
+        totals = np.concatenate([[0], np.cumsum(lengths)])
+        return np.minimum(np.diff(totals[self.document_starts]), self.n_tokens)
+
+
+def token_type(n_tokens: int) -> type[np.uint16] | type[np.int32]:
+    """The narrower integer that holds every token: lists for 170,000 labels are a gigabyte, so two bytes matter."""
+    return np.uint16 if n_tokens <= np.iinfo(np.uint16).max + 1 else np.int32
+
+
+def incidence(documents: Documents, *, n_tokens: int, n_labels: int) -> Incidence:
+    """The distinct tokens of each document, without padding and unknown words, and the documents of each label."""
+    lengths = _distinct_lengths(documents.tokens, documents.token_starts, n_tokens, len(SPECIAL))
+    token_starts = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = np.empty(token_starts[-1], dtype=token_type(n_tokens))
+    token_counts = _fill_distinct(documents.tokens, documents.token_starts, n_tokens, len(SPECIAL), tokens)
+    owners = np.repeat(np.arange(len(documents), dtype=np.int32), np.diff(documents.label_starts))
+    label_counts = np.bincount(documents.labels, minlength=n_labels)
+    return Incidence(
+        token_starts=token_starts,
+        tokens=tokens,
+        document_starts=np.concatenate([[0], np.cumsum(label_counts)]),
+        documents=owners[np.argsort(documents.labels, kind="stable")],
+        token_counts=token_counts,
+    )
+
+
+def count(found: Incidence, labels: range | None = None) -> Counts:
+    """The counts of a run of neighbouring labels, of all without `labels`."""
+    labels = range(found.n_labels) if labels is None else labels
+    starts = found.document_starts[labels.start : labels.stop + 1]
+    most = int(found.most_pairs[labels.start : labels.stop].sum())
+    tokens = np.empty(most, dtype=found.tokens.dtype)
+    together = np.empty(most, dtype=np.int32)
+    ends = _count_pairs(found.token_starts, found.tokens, starts, found.documents, found.n_tokens, tokens, together)
+    return Counts(
+        n_documents=found.n_documents,
+        token_counts=found.token_counts,
+        label_counts=np.diff(starts),
+        starts=ends,
+        tokens=tokens[: ends[-1]],
+        together=together[: ends[-1]],
+    )
+
+
+def label_blocks(found: Incidence, *, most_pairs: int = 1_000_000) -> list[range]:
+    """Runs of labels whose counts take bounded memory; a label that alone exceeds the bound stands alone."""
+    blocks, first, pairs = [], 0, 0
+    for label, more in enumerate(found.most_pairs.tolist()):
+        if pairs + more > most_pairs and label > first:
+            blocks.append(range(first, label))
+            first, pairs = label, 0
+        pairs += more
+    return [*blocks, range(first, found.n_labels)] if found.n_labels else []
+
+
+def _keyed(counts: Counts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """One number per pair that sorts by label, then by token; and the counts."""
+    labels = np.repeat(np.arange(len(counts.label_counts)), np.diff(counts.starts))
+    return labels * n_tokens + counts.tokens, counts.together
+
+
+def _summed(parts: list[NDArray[np.int64] | NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The distinct keys of two lists, sorted, and the sums of their counts."""
+    keys, where = np.unique(np.concatenate(parts[0::2]), return_inverse=True)
+    sums = np.zeros(len(keys), dtype=np.int32)
+    np.add.at(sums, where, np.concatenate(parts[1::2]).astype(np.int32))
+    return keys, sums
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _distinct_lengths(tokens, starts, n_tokens, first):  # type: ignore[no-untyped-def]
+    lengths = np.zeros(len(starts) - 1, dtype=np.int64)
+    seen_in = np.full(n_tokens, -1, dtype=np.int64)
+    for document in range(len(starts) - 1):
+        for place in range(starts[document], starts[document + 1]):
+            token = tokens[place]
+            if token >= first and seen_in[token] != document:
+                seen_in[token] = document
+                lengths[document] += 1
+    return lengths
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _fill_distinct(tokens, starts, n_tokens, first, distinct):  # type: ignore[no-untyped-def]
+    seen_in = np.full(n_tokens, -1, dtype=np.int64)
+    counts = np.zeros(n_tokens, dtype=np.int64)
+    filled = 0
+    for document in range(len(starts) - 1):
+        for place in range(starts[document], starts[document + 1]):
+            token = tokens[place]
+            if token >= first and seen_in[token] != document:
+                seen_in[token] = document
+                distinct[filled] = token
+                counts[token] += 1
+                filled += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _count_pairs(token_starts, tokens, document_starts, documents, n_tokens, pair_tokens, together):  # type: ignore[no-untyped-def]
+    """Add up the token sets of each label's documents in one row, then read the row out and wipe it."""
+    row = np.zeros((n_tokens + _STRIDE - 1) // _STRIDE * _STRIDE, dtype=np.int32)
+    starts = np.zeros(len(document_starts), dtype=np.int64)
+    filled = 0
+    for label in range(len(document_starts) - 1):
+        for place in range(document_starts[label], document_starts[label + 1]):
+            document = documents[place]
+            for at in range(token_starts[document], token_starts[document + 1]):
+                row[tokens[at]] += 1
+        for first in range(0, len(row), _STRIDE):
+            total = 0
+            for token in range(first, first + _STRIDE):
+                total += row[token]
+            if total == 0:
+                continue
+            for token in range(first, first + _STRIDE):
+                if row[token] > 0:
+                    pair_tokens[filled] = token
+                    together[filled] = row[token]
+                    row[token] = 0
+                    filled += 1
+        starts[label + 1] = filled
+    return starts
