@@ -50,8 +50,8 @@ class Embedding(nn.Module):
                 hashed = hash_ngrams(batch.tokens, length) % self.buckets.num_embeddings
                 states = states + torch.where(whole.unsqueeze(-1), self.buckets(hashed), 0.0)
                 features = features + whole.sum(1)
-        scale = batch.mask.sum(1) / features.clamp(min=1)
-        return Encoded(self.dropout(states * scale.to(states.dtype)[:, None, None]), batch.tokens, batch.mask)
+        scale = batch.mask.sum(1).to(states.dtype) / features.clamp(min=1)
+        return Encoded(self.dropout(states * scale[:, None, None]), batch.tokens, batch.mask)
 
 
 def hash_ngrams(tokens: Int[Tensor, "batch time"], length: int) -> Int[Tensor, "batch time"]:

@@ -1,0 +1,48 @@
+"""Effective-CAN's decoder: label attention over every depth of a stack, all depths voting."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from plant.errors import RecipeError
+from plant.nn.decoders.label_attention import LabelAttention
+from plant.tensors import Decoded, Encoded
+
+
+class BlockAttention(nn.Module):
+    """The features fall into `blocks` equal parts; a label attends to each, and its logit is the sum over all.
+
+    Liu et al. 2021: the vectors of all depths side by side under one weight vector, which is the same sum.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        n_labels: int,
+        *,
+        frequencies: Float[Tensor, "label"] | None = None,
+        blocks: int = 4,
+    ) -> None:
+        super().__init__()
+        if input_size % blocks:
+            raise RecipeError(f"decoder 'block-attention' cannot part {input_size} features into {blocks} blocks")
+        priors = [frequencies] + [None] * (blocks - 1)  # the depths' biases add up: one of them starts at the prior
+        self.heads = nn.ModuleList(
+            LabelAttention(input_size // blocks, n_labels, frequencies=prior) for prior in priors
+        )
+
+    def forward(self, encoded: Encoded) -> Decoded:
+        votes = [head(part).logits for head, part in zip(self.heads, self._parts(encoded), strict=True)]
+        return Decoded(torch.stack(votes).sum(0))
+
+    def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
+        """The mean over the depths' attentions."""
+        parts = zip(self.heads, self._parts(encoded), strict=True)
+        return torch.stack([head.attend(part, labels) for head, part in parts]).mean(0)
+
+    def _parts(self, encoded: Encoded) -> Iterator[Encoded]:
+        for states in encoded.states.chunk(len(self.heads), dim=-1):
+            yield replace(encoded, states=states)

@@ -1,0 +1,57 @@
+"""DR-CAML's decoder: label attention whose weights are drawn towards the labels' descriptions in training."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from plant.nn.attention import masked_max
+from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.layers import Convolution, WordEmbedding
+from plant.tensors import Decoded, Encoded
+from plant.text.vocab import PADDING
+
+
+class DescribedAttention(nn.Module):
+    """CAML's attention, and a small text-CNN that reads each label's description; Mullenbach et al. 2018.
+
+    In training it says how far each label's weights lie from its description's vector (the mean square of their
+    difference), and loss `described-bce` draws them together; predictions do not need it. A label without a
+    description has no distance. `descriptions` are token numbers, 0 pads.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        n_labels: int,
+        descriptions: Int[Tensor, "label word"],
+        *,
+        vocab_size: int,
+        frequencies: Float[Tensor, "label"] | None = None,
+        word_vectors: Float[Tensor, "token size"] | None = None,
+        embedding: int = 100,
+        kernel: int = 10,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.descriptions: Tensor
+        self.register_buffer("descriptions", descriptions.long(), persistent=False)
+        self.attention = LabelAttention(input_size, n_labels, frequencies=frequencies)
+        self.words = WordEmbedding(vocab_size, size=embedding, word_vectors=word_vectors, dropout=dropout)
+        self.convolution = Convolution(self.words.size, input_size, kernel=kernel)
+        self.describe = nn.Linear(input_size, input_size)
+
+    def forward(self, encoded: Encoded) -> Decoded:
+        logits = self.attention(encoded).logits
+        return Decoded(logits, {"description_distance": self.distance()}) if self.training else Decoded(logits)
+
+    def distance(self) -> Float[Tensor, "label"]:
+        """How far each label's weights lie from its description."""
+        mask = self.descriptions != PADDING
+        features = self.convolution(self.words(self.descriptions, mask), mask).tanh()
+        described = self.describe(masked_max(features, mask))
+        apart = (self.attention.weights - described).square().mean(1)
+        return torch.where(mask.any(1), apart, 0.0)
+
+    def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
+        """Where each label looks."""
+        return self.attention.attend(encoded, labels)

@@ -1,0 +1,57 @@
+"""Every part by name."""
+
+from plant.nn import losses
+from plant.nn.decoders.block_attention import BlockAttention
+from plant.nn.decoders.described import DescribedAttention
+from plant.nn.decoders.joint_laat import JointLAAT
+from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.decoders.lsan import LSAN
+from plant.nn.decoders.pooled import ChunkMaxPool, LastState, MaxPool, MeanPool
+from plant.nn.encoders.cnn import CNN
+from plant.nn.encoders.effective_can import EffectiveCAN
+from plant.nn.encoders.embedding import Embedding
+from plant.nn.encoders.multires import MultiRes
+from plant.nn.encoders.recurrent import BiGRU, BiLSTM
+from plant.nn.parts import Decoder, Encoder, Loss
+from plant.registry import Registry
+
+ENCODERS: Registry[Encoder] = Registry(
+    "encoder",
+    {
+        "bigru": BiGRU,
+        "bilstm": BiLSTM,
+        "cnn": CNN,
+        "effective-can": EffectiveCAN,
+        "embedding": Embedding,
+        "multires": MultiRes,
+    },
+)
+
+DECODERS: Registry[Decoder] = Registry(
+    "decoder",
+    {
+        "block-attention": BlockAttention,
+        "chunk-max-pool": ChunkMaxPool,
+        "described-attention": DescribedAttention,
+        "joint-laat": JointLAAT,
+        "label-attention": LabelAttention,
+        "last-state": LastState,
+        "lsan": LSAN,
+        "max-pool": MaxPool,
+        "mean-pool": MeanPool,
+    },
+)
+
+LOSSES: Registry[Loss] = Registry(
+    "loss",
+    {
+        "asymmetric": losses.Asymmetric,
+        "balanced-bce": losses.BalancedBCE,
+        "bce": losses.BCE,
+        "described-bce": losses.DescribedBCE,
+        "distribution-balanced": losses.DistributionBalanced,
+        "focal": losses.Focal,
+        "joint-bce": losses.JointBCE,
+        "rebalanced": losses.Rebalanced,
+    },
+)
