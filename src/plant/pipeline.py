@@ -49,7 +49,7 @@ def prepare_once(
         corpus = prepare(
             opened, recipe, plan=plan, make_splits=make_splits, workspace=Path(workspace), progress=progress
         )
-        manifest = store.save_corpus(corpus, out, recipe=section, inputs=inputs, source=opened.name)
+        manifest = store.save_corpus(corpus, out, recipe=section, inputs=inputs, source=opened)
     return Made(manifest, new=True)
 
 

@@ -23,7 +23,7 @@ HELP = {
     "codes_file": "file with one code per line: the codes of the label set",
     "splits": "folder of published id lists, or table of ids and splits",
     "min_code_count": "leave out codes of fewer notes than this",
-    "max_cell": "longest cell of a table in characters; more is taken for a damaged file",
+    "max_row": "longest row of a table in bytes; more is taken for a damaged file",
 }
 
 
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """One option for each field of `SourceOptions`, and how splits are made where the source has none."""
     for field in fields(SourceOptions):
-        kind = int if field.name in ("min_code_count", "max_cell") else str
+        kind = int if field.name in ("min_code_count", "max_row") else str
         name = "--" + field.name.replace("_", "-")
         parser.add_argument(name, dest=field.name, type=kind, default=field.default, help=HELP[field.name])
     parser.add_argument("--make-splits", choices=["random", "stratified"], default="random",
@@ -68,5 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     counts = ", ".join(f"{count:,} {name}" for name, count in facts["notes"].items())
     say(f"{'prepared' if made.new else 'already there, unchanged'}: {arguments.out}")
     say(f"{counts} notes; {facts['codes']:,} codes; {facts['tokens']:,} tokens; {facts['vocabulary']:,} words")
+    for what, count in facts["left_out"].items():
+        say(f"left out: {count:,} {what}")
     if facts["tokens_lost"]:
         say(f"{facts['tokens_lost']:,} tokens were cut by prepare.max_tokens")

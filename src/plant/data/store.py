@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from plant.artifact import Manifest, open_artifact, save_artifact
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.data.corpus import Corpus, Documents, Role
+from plant.data.notes import Source
 from plant.data.splits import split_manifest
 from plant.text.vocab import Vocab
 
@@ -27,14 +28,14 @@ def save_corpus(
     *,
     recipe: Mapping[str, Any],
     inputs: Mapping[str, str] | None = None,
-    source: str = "",
+    source: Source | None = None,
 ) -> Manifest:
     """Write a corpus; texts, where kept, lie in the tensor file."""
     tensors = {name: getattr(corpus.documents, name) for name in FLAT} | {"split": corpus.split, "role": corpus.role}
     files = {
         "vocab.txt": "\n".join(corpus.vocab.tokens) + "\n",
         "codebook.jsonl": codebook_to_jsonl(corpus.codebook),
-        "documents.json": json.dumps({"ids": corpus.documents.ids, "groups": corpus.groups, "codes": corpus.codes}),
+        "documents.json": json.dumps(_names(corpus)),
     }
     facts = corpus_facts(corpus, source)
     return save_artifact(path, KIND, tensors=tensors, files=files, recipe=recipe, inputs=inputs, facts=facts)
@@ -50,7 +51,7 @@ def load_corpus(path: Path | str) -> Corpus:
         codebook=codebook_from_jsonl(artifact.text("codebook.jsonl")),
         codes=tuple(names["codes"]),
         documents=Documents(ids=tuple(names["ids"]), **flat),
-        splits=tuple(artifact.manifest.facts["notes"]),
+        splits=tuple(names["splits"]),
         split=np.asarray(artifact.tensors["split"]),
         role=np.asarray(artifact.tensors["role"]),
         groups=tuple(names["groups"]),
@@ -58,18 +59,24 @@ def load_corpus(path: Path | str) -> Corpus:
     )
 
 
-def corpus_facts(corpus: Corpus, source: str = "") -> dict[str, Any]:
+def _names(corpus: Corpus) -> dict[str, Sequence[str]]:
+    return {"ids": corpus.documents.ids, "groups": corpus.groups, "codes": corpus.codes, "splits": corpus.splits}
+
+
+def corpus_facts(corpus: Corpus, source: Source | None = None) -> dict[str, Any]:
     """What a person wants to know of a corpus first, and what names its splits."""
+    name = source.name if source else "notes"
     notes = Counter(corpus.splits[number] for number in corpus.split)
     roles = Counter(Role(role).name.lower() for role in corpus.role)
-    splits = [corpus.splits[number] for number in corpus.split]
+    parts = [f"{corpus.splits[n]}:{Role(r).name.lower()}" for n, r in zip(corpus.split, corpus.role, strict=True)]
     return {
-        "source": source,
+        "source": name,
+        "left_out": dict(source.facts) if source else {},
         "notes": {name: notes[name] for name in corpus.splits},
         "roles": dict(sorted(roles.items())),
         "codes": len(corpus.codes),
         "tokens": int(corpus.documents.token_starts[-1]),
         "tokens_lost": corpus.tokens_lost,
         "vocabulary": len(corpus.vocab),
-        "split_manifest": split_manifest(corpus.documents.ids, splits).to_dict(),
+        "split_manifest": split_manifest(name, corpus.documents.ids, parts).to_dict(),
     }
