@@ -1,0 +1,59 @@
+"""Documents as padded batches, of similar lengths, in an order that only the seed decides."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from plant.data.corpus import Documents
+from plant.tensors import Batch
+from plant.text.vocab import PADDING
+
+POOL = 20  # batches that are sorted by length together: little padding, and still a different mix each epoch
+
+
+def shuffled_batches(lengths: NDArray[np.int64], *, size: int, seed: int, epoch: int) -> list[NDArray[np.intp]]:
+    """The rows of each batch of one epoch; documents of similar lengths share a batch."""
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    pools = [order[first : first + POOL * size] for first in range(0, len(order), POOL * size)]
+    by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+    batches = [pool[first : first + size] for pool in by_length for first in range(0, len(pool), size)]
+    return [batches[number] for number in random.permutation(len(batches))]
+
+
+def sorted_batches(lengths: NDArray[np.int64], *, size: int, tokens: int = 1 << 16) -> list[NDArray[np.intp]]:
+    """The rows of each batch for prediction, longest documents first; a batch has at most `tokens` with padding."""
+    order = np.argsort(-lengths, kind="stable")
+    batches, first = [], 0
+    while first < len(order):
+        fitting = max(1, min(size, tokens // max(1, int(lengths[order[first]]))))
+        batches.append(order[first : first + fitting])
+        first += fitting
+    return batches
+
+
+def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_labels: int | None = None) -> Batch:
+    """A batch of some documents, padded to the longest; with targets where the number of labels is given."""
+    numbers = [documents.tokens_of(int(row)) for row in rows]
+    longest = max((len(row) for row in numbers), default=0)
+    tokens = np.full((len(numbers), max(1, longest)), PADDING, np.int64)
+    mask = np.zeros(tokens.shape, np.bool_)
+    for place, row in enumerate(numbers):
+        tokens[place, : len(row)] = row
+        mask[place, : len(row)] = True
+    targets = None if n_labels is None else torch.from_numpy(_targets(documents, rows, n_labels))
+    return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets)
+
+
+def batches_of(documents: Documents, groups: Sequence[NDArray[np.intp]], *, n_labels: int | None = None) -> Iterator[Batch]:
+    """The batches of the given rows, one after the other."""
+    return (collate(documents, rows, n_labels=n_labels) for rows in groups)
+
+
+def _targets(documents: Documents, rows: Sequence[int] | NDArray[np.intp], n_labels: int) -> NDArray[np.float32]:
+    targets = np.zeros((len(rows), n_labels), np.float32)
+    for place, row in enumerate(rows):
+        targets[place, documents.labels_of(int(row))] = 1
+    return targets

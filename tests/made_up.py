@@ -1,0 +1,58 @@
+"""Small made-up data for tests."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plant.codes.codebook import CodeBook
+from plant.data.builder import build_corpus
+from plant.data.corpus import Corpus, Documents
+from plant.data.roles import Plan
+from plant.recipe import Prepare
+from plant.types import Note
+
+
+def documents_of(tokens: Sequence[Sequence[int]], *, labels: Sequence[Sequence[int]]) -> Documents:
+    """Documents of token numbers and label numbers; each token is one character long."""
+    lengths = [len(row) for row in tokens]
+    flat = np.concatenate([np.empty(0, np.int32), *(np.asarray(row, np.int32) for row in tokens)])
+    places = np.concatenate([np.empty(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])
+    nothing = np.zeros(len(tokens) + 1, np.int64)
+    return Documents(
+        ids=tuple(f"note-{row}" for row in range(len(tokens))),
+        tokens=flat,
+        token_starts=_starts(lengths),
+        labels=np.concatenate([np.empty(0, np.int32), *(np.asarray(sorted(row), np.int32) for row in labels)]),
+        label_starts=_starts([len(row) for row in labels]),
+        char_starts=places,
+        char_ends=places + 1,
+        evidence_labels=np.empty(0, np.int32),
+        evidence_spans=np.empty((0, 2), np.int32),
+        evidence_starts=nothing,
+        text=np.empty(0, np.uint8),
+        text_starts=nothing,
+    )
+
+
+def notes_of(n: int, *, seed: int = 0, n_codes: int = 5, random_codes: bool = False) -> list[Note]:
+    """Notes of random words; each code of a note has a word of its own in the text, unless codes are random."""
+    random = np.random.default_rng(seed)
+    notes = []
+    for number in range(n):
+        codes = [f"C{label}" for label in range(n_codes) if random.random() < 0.4]
+        words = [f"word{chr(97 + int(letter))}" for letter in random.integers(0, 26, int(random.integers(5, 40)))]
+        words += [] if random_codes else [f"sign{code.lower()}x" for code in codes]
+        random.shuffle(words)
+        split = ("train", "train", "train", "dev", "test")[number % 5]
+        notes.append(Note(f"n{number}", " ".join(words), tuple(codes), split=split))
+    return notes
+
+
+def corpus_of(notes: Sequence[Note], *, plan: Plan | None = None, min_count: int = 1) -> Corpus:
+    """A corpus in memory."""
+    book = CodeBook("other", (), {f"C{label}": f"the sign c{label}x" for label in range(100)})
+    return build_corpus(notes, book, Prepare(min_count=min_count), plan=plan)
+
+
+def _starts(lengths: Sequence[int]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
