@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -35,14 +36,13 @@ class BlockAttention(nn.Module):
         )
 
     def forward(self, encoded: Encoded) -> Decoded:
-        votes = [head(part).logits for head, part in zip(self.heads, self._parts(encoded), strict=True)]
-        return Decoded(torch.stack(votes).sum(0))
+        return Decoded(torch.stack([head(part).logits for head, part in self._parts(encoded)]).sum(0))
 
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """The mean over the depths' attentions."""
-        parts = zip(self.heads, self._parts(encoded), strict=True)
-        return torch.stack([head.attend(part, labels) for head, part in parts]).mean(0)
+        return torch.stack([head.attend(part, labels) for head, part in self._parts(encoded)]).mean(0)
 
-    def _parts(self, encoded: Encoded) -> Iterator[Encoded]:
-        for states in encoded.states.chunk(len(self.heads), dim=-1):
-            yield replace(encoded, states=states)
+    def _parts(self, encoded: Encoded) -> Iterator[tuple[LabelAttention, Encoded]]:
+        parts = encoded.states.chunk(len(self.heads), dim=-1)
+        for head, states in zip(self.heads, parts, strict=True):
+            yield cast(LabelAttention, head), replace(encoded, states=states)

@@ -50,10 +50,10 @@ class LSAN(nn.Module):
         states = without_padding(encoded.states, encoded.mask)
         keys = self.project(states).tanh()
         moments = _moments(states)
-        titles = self.fit_titles(self.titles)
+        chunks = (torch.split(rows, self.chunk) for rows in (self.queries, self.fit_titles(self.titles)))
         parts = [
-            checkpoint(self._logits, queries, title, states, keys, moments, encoded.mask, use_reentrant=False)
-            for queries, title in zip(self.queries.split(self.chunk), titles.split(self.chunk), strict=True)
+            checkpoint(self._logits, queries, titles, states, keys, moments, encoded.mask, use_reentrant=False)
+            for queries, titles in zip(*chunks, strict=True)
         ]
         return Decoded(torch.cat(parts, dim=1))
 
@@ -80,7 +80,7 @@ def _attention(
 
 def _moments(states: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch direction half half"]:
     """The sum over time of h h^T, for each direction's half of the features."""
-    halves = states.unflatten(-1, (2, -1))
+    halves = states.view(*states.shape[:2], 2, -1)
     return torch.einsum("btdh,btdk->bdhk", halves, halves)
 
 
