@@ -1,0 +1,90 @@
+"""A classifier: an encoder, a decoder and a loss, and how a document is read: at once, or in segments that carry on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from plant.errors import RecipeError
+from plant.nn.losses import BCE, smoothed
+from plant.nn.parts import Decoder, Encoder, FusedDecoder, Loss, SegmentDecoder, StatefulEncoder
+from plant.tensors import Batch, Decoded, Encoded
+
+
+class Classifier(nn.Module):
+    """From tokens to logits and to the loss.
+
+    With `segment` the encoder reads that many tokens at a time and carries its state from one segment to the next. The
+    gradient stops between segments, or goes through with `detach` false; with `recompute` the encoder's activations are
+    computed again on the way back instead of kept. A decoder with segments of the same length then adds up logits as it
+    goes: prediction takes the same memory for any length.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        decoder: Decoder,
+        criterion: Loss,
+        *,
+        segment: int = 0,
+        detach: bool = True,
+        recompute: bool = False,
+    ) -> None:
+        super().__init__()
+        if segment and not isinstance(encoder, StatefulEncoder):
+            raise RecipeError("this encoder cannot read in segments; set segment = 0, or use encoder 'awd-lstm'")
+        self.encoder, self.decoder, self.criterion = encoder, decoder, criterion
+        self.segment, self.detach, self.recompute = segment, detach, recompute
+
+    def forward(self, batch: Batch) -> Decoded:
+        decoder, may_forget = self.decoder, self.segment > 0 and not torch.is_grad_enabled()
+        if may_forget and isinstance(decoder, SegmentDecoder) and decoder.segment == self.segment:
+            return Decoded(self._running_logits(batch, decoder))
+        return decoder(self.encode(batch))
+
+    def encode(self, batch: Batch) -> Encoded:
+        """The features of whole documents, however they are read."""
+        if not self.segment:
+            return self.encoder(batch)
+        states = torch.cat([part.states for part in self._read(batch)], dim=1)
+        return Encoded(states, batch.tokens, batch.mask)
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        """The loss of a batch with targets."""
+        return self.loss_of(self.encode(batch), batch)
+
+    def loss_of(self, encoded: Encoded, batch: Batch) -> Float[Tensor, ""]:
+        """The loss from features that are already there, for training a decoder on stored ones."""
+        if isinstance(self.criterion, BCE) and isinstance(self.decoder, FusedDecoder) and batch.targets is not None:
+            return self.decoder.loss(encoded, smoothed(batch.targets, self.criterion.smoothing))
+        return self.criterion(self.decoder(encoded), batch)
+
+    def _running_logits(self, batch: Batch, decoder: SegmentDecoder) -> Float[Tensor, "batch label"]:
+        logits = decoder.prior.expand(len(batch.tokens), -1)
+        for part in self._read(batch):
+            logits = logits + decoder.evidence(part)
+        return logits
+
+    def _read(self, batch: Batch) -> Iterator[Encoded]:
+        """The features of one segment after the other."""
+        carry: Any = None
+        for tokens, mask in zip(batch.tokens.split(self.segment, 1), batch.mask.split(self.segment, 1), strict=True):
+            states, carry = self._read_on(tokens, carry)
+            yield Encoded(states, tokens, mask)
+
+    def _read_on(self, tokens: Tensor, carry: Any) -> tuple[Tensor, Any]:
+        assert isinstance(self.encoder, StatefulEncoder)  # or there would be no segments
+        before = detached(carry) if self.detach else carry
+        if self.recompute and torch.is_grad_enabled():
+            return checkpoint(self.encoder.read, tokens, before, use_reentrant=False)
+        return self.encoder.read(tokens, before)
+
+
+def detached(carry: Any) -> Any:
+    """A carry, a tensor or a nest of tuples, from which no gradient flows back: training stops at segment borders."""
+    if isinstance(carry, tuple):
+        return tuple(detached(part) for part in carry)
+    return carry.detach() if isinstance(carry, Tensor) else carry

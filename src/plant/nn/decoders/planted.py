@@ -1,0 +1,145 @@
+"""PLANT's decoder: label attention that starts with what mutual information and a trained ranker know of the words.
+
+    A = softmax(H U)        learned
+    S = g(token, label)     static: mutual information, not trained
+    P = softmax(keep_k(f))  planted: the ranker's scores, trained on
+    logit_l = sum_j (A + S + P)_jl (h_j . w_l) + b_l
+
+Planting is building: the decoder is given a trained ranker and copies it. See docs/models/planted-decoder.md.
+"""
+
+from copy import deepcopy
+from typing import Literal, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from plant.errors import RecipeError
+from plant.nn.attention import Packed, as_distribution, pack, unpack
+from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.fused import Heads, fused_logits, fused_loss
+from plant.nn.inattention import Lists, distinct
+from plant.nn.parts import Relevance
+from plant.nn.pieces import in_pieces
+from plant.nn.planting import Inattention, Planting, Ranked, Static, spread_out
+from plant.nn.ranker import Ranker
+from plant.tensors import Decoded, Encoded
+
+Given = TypeVar("Given")
+
+
+class PlantedDecoder(nn.Module):
+    """Learned, static and planted attention; without `static` and `planted` it is `LabelAttention`.
+
+    `static_values`: mutual information as it is, or divided by its sum over the document. Of the ranker's scores the
+    `k` best positions survive `inattention`. `scales`: one weight per source, all 1 at the start. Further options are
+    those of `LabelAttention`.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        n_labels: int,
+        *,
+        relevance: Relevance | None = None,
+        ranker: Ranker | None = None,
+        frequencies: Float[Tensor, "label"] | None = None,
+        static: bool = True,
+        planted: bool = True,
+        static_values: Literal["raw", "normalised"] = "normalised",
+        inattention: Inattention = "mask",
+        k: int = 56,
+        scales: Literal["learned", "fixed"] = "learned",
+        key_size: int = 0,
+        dropout: float = 0.0,
+        start_at_prior: bool = True,
+        segment: int = 0,
+    ) -> None:
+        super().__init__()
+        self.learned = LabelAttention(
+            input_size, n_labels, frequencies=frequencies, key_size=key_size,
+            dropout=dropout, start_at_prior=start_at_prior, segment=segment,
+        )  # fmt: skip
+        self.segment, self.static_values = segment, static_values
+        self.inattention, self.k = inattention, k
+        self.names = ("learned", *["static"] * static, *["planted"] * planted)
+        self.scales = nn.Parameter(torch.ones(len(self.names)), requires_grad=scales == "learned")
+        self.ranker = deepcopy(_given(ranker, "a ranker", option="planted")) if planted else None
+        if static:
+            self._keep_lists(_given(relevance, "relevance", option="static"))
+
+    def forward(self, encoded: Encoded) -> Decoded:
+        return Decoded(self.evidence(encoded) + self.prior)
+
+    def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
+        """The logits without the bias."""
+        heads, packed, planting = self._prepared(encoded)
+        heads = heads._replace(bias=torch.zeros_like(heads.bias))
+        return fused_logits(heads, packed.lengths, planting, self._trained(planting))
+
+    @property
+    def prior(self) -> Float[Tensor, "label"]:
+        """The bias: what a document without evidence gets."""
+        return self.learned.bias
+
+    def loss(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Float[Tensor, ""]:
+        """The mean binary cross-entropy, faster than through the logits."""
+        heads, packed, planting = self._prepared(encoded)
+        return fused_loss(heads, packed.lengths, planting, self._trained(planting), targets=targets)
+
+    def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
+        """The sum of all sources, as a distribution over each document."""
+        return as_distribution(torch.stack(list(self.attend_by_source(encoded, labels).values())).sum(0))
+
+    @torch.no_grad()
+    def attend_by_source(
+        self, encoded: Encoded, labels: Int[Tensor, "asked"]
+    ) -> dict[str, Float[Tensor, "batch asked time"]]:
+        """The weights that each source gives, its scale included: `learned`, `static`, `planted`."""
+        packed = pack(encoded, segment=self.segment)
+        learned = self.learned.attention(packed, labels)
+        rows = [learned, *(torch.zeros_like(learned) for _ in self.names[1:])]
+        planting = self._planting(packed)
+        tensors = self._trained(planting)
+        for number, parts in enumerate(zip(*(row.split(packed.segments, dim=1) for row in rows), strict=True)):
+            for source, part in zip(planting.of(number, tensors, [None] * len(tensors)), parts[1:], strict=True):
+                spread_out(source, labels, part)
+        every = zip(self.names, self.scales, rows, strict=True)
+        return {name: unpack(scale * row, encoded.mask) for name, scale, row in every}
+
+    def _prepared(self, encoded: Encoded) -> tuple[Heads, Packed, Planting]:
+        packed = pack(encoded, segment=self.segment)
+        return self.learned.heads(packed, self.scales), packed, self._planting(packed)
+
+    def _planting(self, packed: Packed) -> Planting:
+        segments = tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))
+        return Planting(segments, static=self._static(), ranked=self._ranked())
+
+    def _static(self) -> Static | None:
+        if "static" not in self.names:
+            return None
+        lists = Lists(self.list_starts, self.list_labels, self.list_scores)
+        return Static(lists, normalised=self.static_values == "normalised")
+
+    def _ranked(self) -> Ranked | None:
+        return None if self.ranker is None else Ranked(in_pieces(self.ranker), self.k, self.inattention)
+
+    def _trained(self, planting: Planting) -> tuple[Tensor, ...]:
+        """The ranker's tensors, which the planted source reads and teaches."""
+        return () if planting.ranked is None else planting.ranked.pieces.tensors(planting.tokens)
+
+    def _keep_lists(self, relevance: Relevance) -> None:
+        """Buffers that a saved model leaves out: they come from the relevance, which is saved once and whole."""
+        lists = relevance.by_token()
+        self.list_starts: Tensor
+        self.list_labels: Tensor
+        self.list_scores: Tensor
+        for name, values in (("starts", lists.starts), ("labels", lists.labels), ("scores", lists.scores)):
+            self.register_buffer(f"list_{name}", torch.from_numpy(values), persistent=False)
+
+
+def _given(value: Given | None, what: str, *, option: str) -> Given:
+    if value is None:
+        raise RecipeError(f"the planted decoder needs {what}; give it, or set {option} = false")
+    return value

@@ -1,0 +1,166 @@
+"""Inattention: which positions of a document survive for each label, and the relevance lists of its tokens.
+
+Both depend on a token's identity only, so they are computed on a document's distinct tokens. Each has a numba form for
+the CPU and a plain torch form for every other device; they give the same.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numba import njit
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The distinct tokens of a document, and where they stand.
+
+    Position j holds `tokens[place[j]]`; distinct token i stands at `order[starts[i]:starts[i + 1]]`, rising.
+    """
+
+    tokens: Int[Tensor, "token"]
+    place: Int[Tensor, "position"]
+    order: Int[Tensor, "position"]
+    starts: Int[Tensor, "token+1"]
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Per label the positions that survive, rising, and which distinct token stands there."""
+
+    positions: Int[Tensor, "label kept"]
+    places: Int[Tensor, "label kept"]
+
+
+def distinct(tokens: Int[Tensor, "position"]) -> Distinct:
+    """The distinct tokens of a document, rising."""
+    found, place, counts = tokens.unique(return_inverse=True, return_counts=True)
+    starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return Distinct(found, place, place.argsort(stable=True), starts)
+
+
+def survivors(scores: Float[Tensor, "label token"], document: Distinct, k: int) -> Survivors:
+    """The `k` positions of highest score for each label; of equal scores, those that stand first."""
+    form = survivors_numba if scores.device.type == "cpu" else survivors_torch
+    return form(scores, document, min(k, len(document.place)))
+
+
+def survivors_torch(scores: Float[Tensor, "label token"], document: Distinct, k: int) -> Survivors:
+    """`survivors` by sorting all positions."""
+    best = scores[:, document.place].argsort(dim=1, descending=True, stable=True)[:, :k]
+    positions = best.sort(dim=1).values
+    return Survivors(positions, document.place[positions])
+
+
+def survivors_numba(scores: Float[Tensor, "label token"], document: Distinct, k: int) -> Survivors:
+    """`survivors` by bisection for the score that k positions exceed."""
+    positions = torch.zeros(len(scores), k, dtype=torch.int64)
+    places = torch.zeros_like(positions)
+    _keep(
+        scores.contiguous().numpy(), document.place.numpy(), document.order.numpy(), document.starts.numpy(),
+        k, positions.numpy(), places.numpy(),
+    )  # fmt: skip
+    return Survivors(positions, places)
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Relevance by token: token t is listed by `labels[starts[t]:starts[t + 1]]`, rising, with these scores."""
+
+    starts: Int[Tensor, "token+1"]
+    labels: Int[Tensor, "entry"]
+    scores: Float[Tensor, "entry"]
+
+
+def relevance_rows(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label position"]:
+    """The relevance of each position of a document for some labels; zero where a label does not list the token."""
+    form = relevance_rows_numba if lists.scores.device.type == "cpu" else relevance_rows_torch
+    return form(lists, document, labels)
+
+
+def relevance_rows_torch(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label position"]:
+    """`relevance_rows` by a scatter over the distinct tokens."""
+    first, last = lists.starts[document.tokens], lists.starts[document.tokens + 1]
+    places = torch.arange(len(first), device=first.device).repeat_interleave(last - first)
+    before = torch.cat([first.new_zeros(1), (last - first).cumsum(0)[:-1]])
+    entries = torch.arange(len(places), device=first.device) + (first - before)[places]
+    inside = (lists.labels[entries] >= labels.start) & (lists.labels[entries] < labels.stop)
+    entries, places = entries[inside], places[inside]
+    rows = lists.scores.new_zeros(len(labels), len(document.tokens))
+    rows[lists.labels[entries].long() - labels.start, places] = lists.scores[entries]
+    return rows[:, document.place]
+
+
+def relevance_rows_numba(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label position"]:
+    """`relevance_rows` by a walk over the lists of the distinct tokens."""
+    rows = lists.scores.new_zeros(len(labels), len(document.place))
+    _fill(
+        lists.starts.numpy(), lists.labels.numpy(), lists.scores.numpy(), document.tokens.numpy(),
+        document.order.numpy(), document.starts.numpy(), labels.start, labels.stop, rows.numpy(),
+    )  # fmt: skip
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _fill(list_starts, list_labels, list_scores, tokens, order, starts, first, last, rows):  # type: ignore[no-untyped-def]
+    for place in range(len(tokens)):
+        begin, end = list_starts[tokens[place]], list_starts[tokens[place] + 1]
+        entry = begin + np.searchsorted(list_labels[begin:end], first)
+        while entry < end and list_labels[entry] < last:
+            for at in range(starts[place], starts[place + 1]):
+                rows[list_labels[entry] - first, order[at]] = list_scores[entry]
+            entry += 1
+
+
+@njit(cache=True, nogil=True)
+def _keep(scores, place, order, starts, k, positions, places):  # type: ignore[no-untyped-def]
+    counts = np.diff(starts).astype(scores.dtype)
+    for label in range(len(scores)):
+        row = scores[label]
+        floor, ties = _floor(row, counts, k)
+        filled = 0
+        if ties == 0:
+            for token in range(len(row)):
+                if row[token] > floor:
+                    for at in range(starts[token], starts[token + 1]):
+                        positions[label, filled] = order[at]
+                        places[label, filled] = token
+                        filled += 1
+        else:
+            for position in range(len(place)):
+                score = row[place[position]]
+                if score > floor or (score == floor and ties > 0):
+                    ties -= score == floor
+                    positions[label, filled] = position
+                    places[label, filled] = place[position]
+                    filled += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _count_above(row, counts, bound):  # type: ignore[no-untyped-def]
+    total = counts.dtype.type(0)
+    for token in range(len(row)):
+        total += counts[token] if row[token] > bound else counts.dtype.type(0)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _floor(row, counts, k):  # type: ignore[no-untyped-def]
+    """A score that at most k positions exceed, and how many positions of just that score make up k."""
+    low, high = row.min(), row.max()
+    above = _count_above(row, counts, low)
+    if above <= k:
+        return low, k - above
+    while True:
+        middle = counts.dtype.type((low + high) * 0.5)
+        if not low < middle < high:
+            return high, k - _count_above(row, counts, high)
+        above = _count_above(row, counts, middle)
+        if above == k:
+            return middle, above - k
+        if above > k:
+            low = middle
+        else:
+            high = middle

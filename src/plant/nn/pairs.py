@@ -1,0 +1,80 @@
+"""Kernels of the two-layer ranker, w . relu(label half + token half): all scores of some labels and tokens, and back.
+
+A numba form for the CPU and a plain torch form for every other device; neither holds an array label x token x hidden.
+"""
+
+from jaxtyping import Float, Int
+from numba import njit
+from torch import Tensor, where
+
+
+def two_layer_scores_torch(
+    label_half: Float[Tensor, "label hidden"],
+    token_half: Float[Tensor, "token hidden"],
+    output: Float[Tensor, "hidden"],
+) -> Float[Tensor, "label token"]:
+    """Scores without the output bias, one hidden unit at a time: nothing of size label x token x hidden."""
+    scores = output.new_zeros(len(label_half), len(token_half))
+    for unit, weight in enumerate(output):
+        scores += weight * (label_half[:, unit].unsqueeze(1) + token_half[:, unit]).relu()
+    return scores
+
+
+def two_layer_gradients_torch(
+    label_half: Float[Tensor, "label hidden"],
+    token_half: Float[Tensor, "token hidden"],
+    output: Float[Tensor, "hidden"],
+    places: Int[Tensor, "label kept"],
+    slopes: Float[Tensor, "label kept"],
+    of_labels: Float[Tensor, "label hidden"],
+    of_tokens: Float[Tensor, "token hidden"],
+    of_output: Float[Tensor, "hidden"],
+) -> None:
+    """Add the gradients of the survivors' scores to the last three arguments."""
+    for unit, weight in enumerate(output):
+        hidden = label_half[:, unit].unsqueeze(1) + token_half[:, unit][places]
+        open_slopes = where(hidden > 0, slopes, 0.0)
+        of_output[unit] += (open_slopes * hidden).sum()
+        of_labels[:, unit] += weight * open_slopes.sum(1)
+        of_tokens[:, unit].index_add_(0, places.flatten(), weight * open_slopes.flatten())
+
+
+def two_layer_scores_numba(
+    label_half: Float[Tensor, "label hidden"],
+    token_half: Float[Tensor, "token hidden"],
+    output: Float[Tensor, "hidden"],
+) -> Float[Tensor, "label token"]:
+    """`two_layer_scores_torch` as a kernel."""
+    scores = output.new_empty(len(label_half), len(token_half))
+    _two_layer_scores(*(t.detach().numpy() for t in (label_half, token_half, output, scores)))
+    return scores
+
+
+def two_layer_gradients_numba(*arguments: Tensor) -> None:
+    """`two_layer_gradients_torch` as a kernel."""
+    _two_layer_gradients(*(argument.detach().numpy() for argument in arguments))
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _two_layer_scores(label_half, token_half, output, scores):  # type: ignore[no-untyped-def]
+    zero = scores.dtype.type(0)
+    for label in range(len(label_half)):
+        for token in range(len(token_half)):
+            total = zero
+            for unit in range(len(output)):
+                total += output[unit] * max(label_half[label, unit] + token_half[token, unit], zero)
+            scores[label, token] = total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _two_layer_gradients(label_half, token_half, output, places, slopes, of_labels, of_tokens, of_output):  # type: ignore[no-untyped-def]
+    zero = slopes.dtype.type(0)
+    for label in range(len(label_half)):
+        for kept in range(places.shape[1]):
+            token = places[label, kept]
+            for unit in range(len(output)):
+                hidden = label_half[label, unit] + token_half[token, unit]
+                slope = slopes[label, kept] if hidden > zero else zero  # a choice, not a branch: it vectorises
+                of_labels[label, unit] += slope * output[unit]
+                of_tokens[token, unit] += slope * output[unit]
+                of_output[unit] += slope * hidden
