@@ -67,14 +67,73 @@ class Pretrain:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """All knobs of a system; a file holds only what differs from these defaults."""
+class Part:
+    """An encoder, a decoder or a loss by name; its options are those of its builder, checked when it is built."""
 
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a classifier is trained.
+
+    Phases: the encoder frozen (its states computed once), then its layers unfrozen one by one from the last, then all.
+    The learning rate of a layer is `layer_rate` times that of the layer above; the ranker's is `ranker_rate` times the
+    decoder's.
+    """
+
+    frozen_epochs: int = 0
+    unfreezing_epochs: int = 0  # for each layer
+    epochs: int = 20
+    patience: int = 5  # epochs without a better `measure` on the choosing notes; 0: never stop early
+    measure: Literal["MAP", "micro-F1", "loss"] = "MAP"
+    batch: int = 16
+    accumulate: int = 1
+    learning_rate: float = 2e-3
+    encoder_rate: float = 1.0
+    layer_rate: float = 0.4
+    ranker_rate: float = 0.5
+    weight_decay: float = 0.01
+    schedule: Literal["one-cycle", "slanted-triangular", "constant"] = "one-cycle"
+    clip: float = 1.0
+    segment: int = 0  # tokens read at a time by a stateful encoder; 0: whole documents
+    detach: bool = True  # no gradient across segments
+    cache_gigabytes: float = 4.0  # for the states of a frozen encoder; beyond, they are computed anew
+    mixed_precision: bool = True  # on GPUs only
+    checkpoint_minutes: float = 5.0
+
+
+@dataclass(frozen=True)
+class Choose:
+    """What is tuned on the choosing notes."""
+
+    thresholds: Literal["global", "per-label"] = "global"
+    goal: Literal["micro-F1", "macro-F1"] = "micro-F1"
+    shrinkage: float = 10.0
+    calibrate: bool = False
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All knobs of a system; a file holds only what differs from these defaults.
+
+    `system` says what is fitted: a classifier of parts, or one of the systems that need no network. `members` names
+    recipes whose probabilities are averaged; then nothing else of this recipe but its seed and `choose` counts.
+    """
+
+    system: Literal["classifier", "prior", "tfidf", "members"] = "classifier"
+    members: tuple[str, ...] = ()
     seed: int = 1
     prepare: Prepare = field(default_factory=Prepare)
     relate: Relate = field(default_factory=Relate)
     rank: Rank = field(default_factory=Rank)
     pretrain: Pretrain = field(default_factory=Pretrain)
+    encoder: Part = Part("cnn")
+    decoder: Part = Part("label-attention")
+    loss: Part = Part("bce")
+    fit: Fit = field(default_factory=Fit)
+    choose: Choose = field(default_factory=Choose)
 
 
 def named_recipes() -> tuple[str, ...]:
@@ -125,6 +184,9 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _merged(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with some keys changed; another part (by name) brings its own options and keeps none of the old."""
+    if "name" in change and change["name"] != base.get("name"):
+        return dict(change)
     merged = dict(base)
     for key, value in change.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -153,6 +215,8 @@ def _toml_value(text: str) -> Any:
 def _section(kind: type[Section], table: Any, *, where: str, path: str) -> Section:
     if not isinstance(table, Mapping):
         raise RecipeError(f"{where}: {path or 'the recipe'} must be a table, not {table!r}")
+    if kind is Part:
+        return _part(table, where=where, path=path)  # type: ignore[return-value]
     hints = get_type_hints(kind)
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for key in table:
@@ -160,6 +224,14 @@ def _section(kind: type[Section], table: Any, *, where: str, path: str) -> Secti
             raise RecipeError(f"{where}: {unknown('key', _join(path, key), [_join(path, name) for name in known])}")
     values = {key: _value(hints[key], value, where=where, path=_join(path, key)) for key, value in table.items()}
     return kind(**values)
+
+
+def _part(table: Mapping[str, Any], *, where: str, path: str) -> Part:
+    """A part from `name` and its options, which stand beside the name in a file."""
+    options = {key: value for key, value in table.items() if key not in ("name", "options")}
+    if not isinstance(table.get("name"), str):
+        raise RecipeError(f"{where}: {path} needs a name, such as {path}.name = \"cnn\"")
+    return Part(table["name"], {**table.get("options", {}), **options})
 
 
 def _join(path: str, key: str) -> str:
