@@ -78,6 +78,14 @@ def starts_of(lengths: Sequence[int] | NDArray[np.int64]) -> Starts:
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))]).astype(np.int64)
 
 
+def taken(lists: Lists, rows: NDArray[np.int64]) -> tuple[Lists, NDArray[np.int64]]:
+    """The lists of some documents in the order asked for, and which flat entries they are."""
+    lengths = lists.lengths[rows]
+    starts = starts_of(lengths)
+    index = np.arange(starts[-1]) + np.repeat(lists.starts[rows] - starts[:-1], lengths)
+    return Lists(lists.labels[index], starts), index
+
+
 def joined(first: Lists, second: Lists) -> Lists:
     """The documents of the first, then those of the second."""
     starts = np.concatenate([first.starts, second.starts[1:] + first.starts[-1]])

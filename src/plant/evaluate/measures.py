@@ -30,6 +30,7 @@ CUTOFFS = (5, 8, 15)
 PerDocument = Callable[[Outcome], NDArray[Any]]
 MACRO_F1 = "macro-F1 (mean of labels)"
 MACRO_F1_HARMONIC = "macro-F1 (of macro-P and macro-R)"
+HEADLINE = ("MAP", "micro-P", "micro-R", "micro-F1", MACRO_F1, MACRO_F1_HARMONIC)
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Measure:
     definition: str
     value: Callable[[Sample], Numbers]
     share: bool = True  # between 0 and 1, more is better; otherwise a count
-    resampled: bool = True  # False: has no weighted form, hence no interval
+    resampled: bool = True  # False: resampling documents says nothing of it, hence no interval
 
     def __call__(self, outcome: Outcome) -> float:
         return float(self.value(whole(outcome))[0])
@@ -65,9 +66,9 @@ def mean_with_gold(name: str, definition: str, value: PerDocument) -> Measure:
     return ratio(name, f"{definition}; mean of the documents with gold codes.", value, lambda o: o.gold_counts > 0)
 
 
-def over_labels(name: str, definition: str, value: Callable[[LabelCounts], Numbers], *, share: bool = True) -> Measure:
+def over_labels(name: str, definition: str, value: Callable[[LabelCounts], Numbers]) -> Measure:
     """A number of the counts per label."""
-    return Measure(name, definition, lambda sample: value(sample.labels), share)
+    return Measure(name, definition, lambda sample: value(sample.labels))
 
 
 def harmonic(name: str, definition: str, first: Measure, second: Measure) -> Measure:
@@ -98,8 +99,8 @@ def accepted_measures() -> tuple[Measure, ...]:
         mean("exact match", "Share of the documents whose accepted codes are exactly the gold ones.",
              lambda o: (o.right == o.gold_counts) & (o.right == o.accepted_counts)),
         mean("codes per document", "Accepted codes per document.", lambda o: o.accepted_counts, share=False),
-        over_labels("distinct codes", "Codes accepted for at least one document.",
-                    lambda counts: (counts.accepted > 0).sum(axis=1), share=False),
+        Measure("distinct codes", "Codes accepted for at least one document.",
+                lambda sample: (sample.labels.accepted > 0).sum(axis=1), share=False, resampled=False),
     )  # fmt: skip
 
 
@@ -166,16 +167,22 @@ def area_measures(*, complete: bool = True) -> tuple[Measure, ...]:
     )  # fmt: skip
 
 
+def families_for(outcome: Outcome, cutoffs: Iterable[int] = CUTOFFS) -> dict[str, tuple[Measure, ...]]:
+    """All measures that this outcome has the means for, by what they look at."""
+    cutoffs = tuple(cutoffs)
+    families = {"Ranked lists": ranking_measures(cutoffs), "Accepted codes": accepted_measures()}
+    if outcome.closure:
+        families["Codes and their ancestors"] = hierarchical_measures()
+    if outcome.areas:
+        families["Areas under curves"] = area_measures(complete=outcome.areas.complete)
+    if outcome.train_documents:
+        families["Rare codes weigh more"] = propensity_measures(cutoffs)
+    return families
+
+
 def measures_for(outcome: Outcome, cutoffs: Iterable[int] = CUTOFFS) -> tuple[Measure, ...]:
     """All measures that this outcome has the means for."""
-    cutoffs = tuple(cutoffs)
-    return (
-        *ranking_measures(cutoffs),
-        *accepted_measures(),
-        *(area_measures(complete=outcome.areas.complete) if outcome.areas else ()),
-        *(propensity_measures(cutoffs) if outcome.train_documents else ()),
-        *(hierarchical_measures() if outcome.closure else ()),
-    )
+    return tuple(measure for family in families_for(outcome, cutoffs).values() for measure in family)
 
 
 def measure(name: str) -> Measure:
@@ -205,11 +212,12 @@ def _macro_measures(scope_name: str, scope: str, *, gold_only: bool) -> tuple[Me
 
     def macro(name: str, definition: str, value: Callable[[LabelCounts], Numbers]) -> Measure:
         averaged = partial(_mean_of_labels, value=value, gold_only=gold_only)
-        return over_labels(named(name), f"{definition} per label, 0 where never accepted; mean over {scope}.", averaged)
+        return over_labels(named(name), f"{definition}; mean over {scope}.", averaged)
 
-    precision = macro("macro-P", "Precision", lambda counts: divided(counts.right, counts.accepted))
-    recall = macro("macro-R", "Recall", lambda counts: divided(counts.right, counts.gold))
-    f1 = macro(MACRO_F1, "F1", lambda counts: divided(2 * counts.right, counts.accepted + counts.gold))
+    precision = macro("macro-P", "Precision per label, 0 for one that is never accepted",
+                      lambda counts: divided(counts.right, counts.accepted))  # fmt: skip
+    recall = macro("macro-R", "Recall per label", lambda counts: divided(counts.right, counts.gold))
+    f1 = macro(MACRO_F1, "F1 per label", lambda counts: divided(2 * counts.right, counts.accepted + counts.gold))
     other = f"Harmonic mean of macro-P and macro-R, both over {scope}."
     return precision, recall, f1, harmonic(named(MACRO_F1_HARMONIC), other, precision, recall)
 

@@ -29,10 +29,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Number and sum of the scores in equal bins from 0 to 1."""
+    """Number and sum of the scores in equal bins from 0 to 1, and how many lie outside."""
 
     counts: NDArray[np.float64]
     sums: NDArray[np.float64]
+    outside: int
 
 
 class Scores(Protocol):
@@ -56,8 +57,8 @@ class Scores(Protocol):
     def accepted(self) -> Lists:
         """The labels that pass."""
 
-    def gold_scores(self, gold: Lists) -> NDArray[np.float64]:
-        """The score of each gold entry, minus infinity where it has none."""
+    def scores_of(self, entries: Lists) -> NDArray[np.float64]:
+        """The score of each entry, minus infinity where it has none."""
 
     def standing_in_label(self, gold: Lists) -> Standing:
         """The standing among the scores of all documents for the same label."""
@@ -106,16 +107,16 @@ class Dense:
             lengths.append(np.count_nonzero(passing, axis=1))
         return Lists(np.concatenate(labels), starts_of(np.concatenate(lengths)))
 
-    def gold_scores(self, gold: Lists) -> NDArray[np.float64]:
-        scores = np.full(len(gold.labels), -np.inf)
-        scored = gold.labels < self.values.shape[1]
-        scores[scored] = self.values[gold.documents[scored], gold.labels[scored]]
+    def scores_of(self, entries: Lists) -> NDArray[np.float64]:
+        scores = np.full(len(entries.labels), -np.inf)
+        scored = entries.labels < self.values.shape[1]
+        scores[scored] = self.values[entries.documents[scored], entries.labels[scored]]
         return scores
 
     def standing_in_label(self, gold: Lists) -> Standing:
         above = np.zeros(len(gold.labels), np.int64)
         tied = np.full(len(gold.labels), len(self.values))
-        scores = self.gold_scores(gold).astype(np.float32)
+        scores = self.scores_of(gold).astype(np.float32)
         for column, entries in self.columns(gold):
             above[entries], tied[entries] = _standing(column, scores[entries])
         return Standing(above, tied)
@@ -132,7 +133,7 @@ class Dense:
 
     def standing_overall(self, gold: Lists, n_labels: int) -> Standing:
         n_documents, n_scored = self.values.shape
-        scores = self.gold_scores(gold).astype(np.float32)
+        scores = self.scores_of(gold).astype(np.float32)
         distinct, inverse = np.unique(scores, return_inverse=True)
         above, tied = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
         for rows in self._row_blocks():
@@ -142,11 +143,12 @@ class Dense:
         return Standing(above[inverse], tied[inverse])
 
     def histogram(self, bins: int, floor: float) -> Histogram:
-        counts, sums = np.zeros(bins), np.zeros(bins)
-        for rows in self._row_blocks():
-            more = _histogram(self.values[rows].ravel(), bins, floor)
-            counts, sums = counts + more.counts, sums + more.sums
-        return Histogram(counts, sums)
+        parts = [_histogram(self.values[rows].ravel(), bins, floor) for rows in self._row_blocks()]
+        return Histogram(
+            counts=sum((part.counts for part in parts), np.zeros(bins)),
+            sums=sum((part.sums for part in parts), np.zeros(bins)),
+            outside=sum(part.outside for part in parts),
+        )
 
     def only(self, kept: Mask) -> "Dense":
         mine = kept[: self.values.shape[1]]
@@ -188,9 +190,9 @@ class Ranked:
     def accepted(self) -> Lists:
         return self.lists.keep(self.flags)
 
-    def gold_scores(self, gold: Lists) -> NDArray[np.float64]:
+    def scores_of(self, entries: Lists) -> NDArray[np.float64]:
         scores = np.append(self._values().astype(np.float64), -np.inf)
-        return scores[self._entries(gold)]
+        return scores[self._entries(entries)]
 
     def standing_in_label(self, gold: Lists) -> Standing:
         values, labels = self._values(), self.lists.labels
@@ -210,7 +212,7 @@ class Ranked:
 
     def standing_overall(self, gold: Lists, n_labels: int) -> Standing:
         values = self._values()
-        scores = self.gold_scores(gold).astype(np.float32)
+        scores = self.scores_of(gold).astype(np.float32)
         above, tied = _standing(np.sort(values), scores)
         unlisted = len(self.lists) * n_labels - len(values)
         return Standing(above, np.where(np.isneginf(scores), unlisted + tied, tied))
@@ -263,8 +265,8 @@ class Constant:
         labels = np.flatnonzero((self.values >= self.threshold) & (self._places() != UNRANKED)).astype(np.int32)
         return Lists(np.tile(labels, self.n_documents), starts_of([len(labels)] * self.n_documents))
 
-    def gold_scores(self, gold: Lists) -> NDArray[np.float64]:
-        return self.values[gold.labels].astype(np.float64)
+    def scores_of(self, entries: Lists) -> NDArray[np.float64]:
+        return self.values[entries.labels].astype(np.float64)
 
     def standing_in_label(self, gold: Lists) -> Standing:
         return Standing(np.zeros(len(gold.labels), np.int64), np.full(len(gold.labels), self.n_documents))
@@ -275,7 +277,7 @@ class Constant:
 
     def histogram(self, bins: int, floor: float) -> Histogram:
         once = _histogram(self.values, bins, floor)
-        return Histogram(once.counts * self.n_documents, once.sums * self.n_documents)
+        return Histogram(once.counts * self.n_documents, once.sums * self.n_documents, once.outside * self.n_documents)
 
     def only(self, kept: Mask) -> "Constant":
         return replace(self, values=self.values[kept])
@@ -352,7 +354,8 @@ def _histogram(values: Values, bins: int, floor: float) -> Histogram:
     values = values[values >= floor] if floor > 0 else values
     numbers = bin_numbers(values, bins)
     counts = np.bincount(numbers, minlength=bins).astype(np.float64)
-    return Histogram(counts, np.bincount(numbers, weights=values, minlength=bins).astype(np.float64))
+    sums = np.bincount(numbers, weights=values, minlength=bins).astype(np.float64)
+    return Histogram(counts, sums, outside=int(np.count_nonzero((values < 0) | (values > 1))))
 
 
 def bin_numbers(values: NDArray[np.floating], bins: int) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from plant.evaluate.measures import Measure
 from plant.evaluate.outcome import Numbers, Outcome, Sample, pooled
 
+DECIMALS = 6  # of an interval's ends: far finer than their error, and the same on every machine
 ENTRIES = 4_000_000  # weights or label counts held at once: 32 MB
 
 
@@ -47,18 +48,26 @@ def valued(
 
 
 def randomisation(
-    first: Outcome, second: Outcome, measures: Sequence[Measure], *, rounds: int = 10_000, seed: int = 0
+    first: Outcome,
+    second: Outcome,
+    measures: Sequence[Measure],
+    *,
+    rounds: int = 10_000,
+    seed: int = 0,
+    runs: int = 1,
 ) -> dict[str, float]:
     """Two-sided p-values of the difference between two systems on the same documents.
 
     In every round each document's results are swapped between the systems with chance one half; p is the share of
-    rounds, the real one counted, whose difference is at least as great as the real one.
+    rounds, the real one counted, whose difference is at least as great as the real one. Where the outcomes hold the
+    documents of several runs, one run after the other, a document is swapped in all of them at once.
     """
     both = pooled(first, second)
     tested = tuple(measure for measure in measures if measure.resampled)
     real = {measure.name: abs(measure(first) - measure(second)) for measure in tested}
     extreme = dict.fromkeys(real, 0)
-    for swaps in _swaps(len(first), both, rounds, seed):
+    for drawn in _swaps(len(first) // runs, both, rounds, seed):
+        swaps = np.tile(drawn, runs)
         one, other = Sample(both, np.hstack([1 - swaps, swaps])), Sample(both, np.hstack([swaps, 1 - swaps]))
         for measure in tested:
             differences = np.abs(measure.value(one) - measure.value(other))
@@ -111,4 +120,4 @@ def _interval(value: float, draws: Numbers | None, level: float) -> Value:
     if draws is None:
         return Value(value)
     low, high = np.quantile(draws - draws.mean(), [(1 - level) / 2, (1 + level) / 2])
-    return Value(value, float(value + low), float(value + high))
+    return Value(value, round(float(value + low), DECIMALS), round(float(value + high), DECIMALS))

@@ -30,7 +30,7 @@ def best_threshold(scores: Dense | Ranked, gold: Lists, *, n_labels: int) -> flo
 
     Lowering a threshold gains only where it reaches another gold score, so no other candidates need be tried.
     """
-    standing, own = scores.standing_overall(gold, n_labels), scores.gold_scores(gold)
+    standing, own = scores.standing_overall(gold, n_labels), scores.scores_of(gold)
     f1 = 2 * _reaching(np.sort(own), own) / (standing.above + standing.tied + len(own))
     best = float(own[int(np.where(np.isneginf(own), -1.0, f1).argmax())])
     return _between(best, _next_below(scores, best))
@@ -46,7 +46,7 @@ def tune_label_thresholds(
     dense, gold = _dense(scores), lists_of_mask(targets)
     common = tune_global_threshold(scores, targets)
     thresholds = np.full(scores.shape[1], common)
-    own_scores = dense.gold_scores(gold).astype(np.float32)
+    own_scores = dense.scores_of(gold).astype(np.float32)
     for column, entries in dense.columns(gold):
         own = _best_in_label(column, np.sort(own_scores[entries]))
         thresholds[gold.labels[entries[0]]] = (len(entries) * own + shrinkage * common) / (len(entries) + shrinkage)
@@ -67,7 +67,7 @@ def _best_in_label(column: Values, positives: Values) -> float:
 
 def _best_macro(dense: Dense, gold: Lists) -> float:
     """The best of evenly ranked gold scores, by mean F1 over the labels that are gold."""
-    own = dense.gold_scores(gold).astype(np.float32)
+    own = dense.scores_of(gold).astype(np.float32)
     steps = np.linspace(0, len(own) - 1, min(CANDIDATES, len(own))).astype(int)
     candidates = np.unique(np.sort(own)[steps])
     totals = np.zeros(len(candidates))

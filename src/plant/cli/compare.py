@@ -1,0 +1,71 @@
+"""plant compare: systems side by side, with spread over seeds and significance against the first."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant.cli.evaluate import add_file_options, scored_from_file, scored_from_run
+from plant.errors import InputError
+
+if TYPE_CHECKING:
+    from plant.evaluate.scored import Scored
+
+HELP = "compare runs or prediction files on the same documents, with significance"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Systems, measures, and where to write."""
+    parser.add_argument("systems", nargs="+", metavar="[NAME=]PATH",
+                        help="runs, or prediction files (with --gold); the first is the reference; paths of one name "
+                        "are runs of one system that differ in their seed")  # fmt: skip
+    add_file_options(parser)
+    parser.add_argument("--measure", action="append", dest="measures", metavar="NAME", help="may be repeated")
+    parser.add_argument("--rounds", type=int, default=10_000, help="of the randomisation test (default: 10000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the test (default: 0)")
+    parser.add_argument("--out", metavar="STEM", help="write STEM.tsv, STEM.md and STEM.tex")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compare, write, print."""
+    import json
+    from dataclasses import asdict
+
+    from plant.cli.console import print_table, progress, say
+    from plant.evaluate.compare import COMPARED, compare
+    from plant.evaluate.compare_tables import header_of, marked_rows, note_of, write_comparison
+
+    systems = _systems(arguments)
+    with progress() as tell:
+        comparison = compare(systems, measures=arguments.measures or COMPARED, rounds=arguments.rounds,
+                             seed=arguments.seed, progress=tell)  # fmt: skip
+    if arguments.out:
+        say("written: " + ", ".join(map(str, write_comparison(comparison, arguments.out))))
+    if arguments.json:
+        print(json.dumps(asdict(comparison), indent=2, ensure_ascii=False))
+    else:
+        print_table(header_of(comparison), list(marked_rows(comparison)))
+        print(f"\n{note_of(comparison)}")
+
+
+def _systems(arguments: argparse.Namespace) -> dict[str, list["Scored"]]:
+    """Runs by the name of their system, in the order given."""
+    systems: dict[str, list[Scored]] = {}
+    for given in arguments.systems:
+        name, path = _named(given)
+        scored = scored_from_run(Path(path)) if Path(path).is_dir() else _from_file(arguments, path, name)
+        systems.setdefault(name or scored.frame.system or Path(path).name, []).append(scored)
+    if len(systems) < 2:
+        raise InputError("one system is no comparison: name at least two, such as plant=RUN1 laat=RUN2")
+    return systems
+
+
+def _named(given: str) -> tuple[str, str]:
+    name, sign, path = given.partition("=")
+    return (name, path) if sign and not Path(given).exists() else ("", given)
+
+
+def _from_file(arguments: argparse.Namespace, path: str, name: str) -> "Scored":
+    if not arguments.gold:
+        raise InputError(f"{path} is no run folder: to compare prediction files, give --gold")
+    return scored_from_file(arguments, path, name)

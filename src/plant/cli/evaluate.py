@@ -1,0 +1,148 @@
+"""plant evaluate: measures with intervals, beside the prior, as a table, JSON and a report."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant.errors import InputError
+
+if TYPE_CHECKING:
+    from plant.evaluate.report import Report
+    from plant.evaluate.scored import Scored
+
+HELP = "measure a run, or predictions in files, against the gold codes"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """A run, or files; what to measure; where to write."""
+    parser.add_argument("run_folder", nargs="?", metavar="RUN", help="folder of `plant run`, or its predictions folder")
+    add_file_options(parser)
+    parser.add_argument("--predictions", metavar="FILE", help="predictions: JSON lines as `plant predict` prints them, "
+                        "or TSV `document code [score]`, best first")  # fmt: skip
+    parser.add_argument("--name", default="", help="what to call the system (default: the file's name)")
+    parser.add_argument("--without", action="append", default=[], metavar="CODE",
+                        help="measure also as if this code did not exist; may be repeated")  # fmt: skip
+    parser.add_argument("--without-frequent", type=int, action="append", metavar="N",
+                        help="measure also without the N most frequent codes (default: 10)")  # fmt: skip
+    parser.add_argument("--cutoffs", default="5,8,15", metavar="K,K,...", help="of P@k and its kin (default: 5,8,15)")
+    parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap; 0: no intervals (default: 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    parser.add_argument(
+        "--report", metavar="FOLDER", help="write report.html, .md and .json there (default: RUN/report)"
+    )
+    parser.add_argument("--submission", metavar="FILE", help="write the run file of a shared task")
+    parser.add_argument(
+        "--task", choices=("cantemist", "codiesp"), default="cantemist", help="whose (default: cantemist)"
+    )
+    parser.add_argument("--top", type=int, metavar="N", help="submit the first N codes (default: the accepted ones)")
+    parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """The files that `evaluate` and `compare` read."""
+    parser.add_argument(
+        "--gold", metavar="FILE", help="notes with `labels` or `codes` (JSON lines), or TSV `document code`"
+    )
+    parser.add_argument("--train", metavar="FILE", action="append", default=[],
+                        help="the training notes, for the prior, bins and unseen codes; may be repeated")  # fmt: skip
+    parser.add_argument(
+        "--codebook", metavar="FILE", help="codes with descriptions and parents, for chapters and ancestors"
+    )
+    parser.add_argument("--threshold", type=float, help="accept from this score on (default: what the file accepts)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Evaluate, write what was asked for, print."""
+    from plant.cli.console import progress, say
+    from plant.evaluate.files import write_submission
+    from plant.evaluate.render import json_of, write_report
+    from plant.stages.evaluate import Settings, evaluate
+
+    scored, folder = _scored(arguments)
+    settings = Settings(
+        cutoffs=_cutoffs(arguments.cutoffs),
+        without=arguments.without,
+        without_frequent=(10,) if arguments.without_frequent is None else arguments.without_frequent,
+        rounds=arguments.rounds,
+        seed=arguments.seed,
+    )
+    with progress() as tell:
+        report = evaluate(scored, settings, progress=tell)
+    if arguments.submission:
+        write_submission(scored, arguments.submission, task=arguments.task, top=arguments.top)
+    if folder is not None:
+        say(f"report: {write_report(report, folder)}")
+    if arguments.json:
+        print(json_of(report), end="")
+    else:
+        _print(report)
+
+
+def scored_from_file(arguments: argparse.Namespace, predictions: str, name: str) -> "Scored":
+    """The predictions of one file against the gold file."""
+    from plant.codes.files import read_codebook
+    from plant.evaluate.files import read_gold, read_predictions, scored_from_files
+    from plant.evaluate.scored import Frame
+
+    train = {document: codes for path in arguments.train for document, codes in read_gold(path).items()}
+    return scored_from_files(
+        read_gold(arguments.gold),
+        read_predictions(predictions),
+        train=train or None,
+        codebook=read_codebook(arguments.codebook) if arguments.codebook else None,
+        threshold=arguments.threshold,
+        frame=Frame(system=name or Path(predictions).name.split(".")[0]),
+    )
+
+
+def scored_from_run(folder: Path) -> "Scored":
+    """The predictions that a run left behind."""
+    from plant.evaluate.scored import load_scored
+
+    inner = folder / "predictions"
+    return load_scored(inner if inner.is_dir() else folder)
+
+
+def _scored(arguments: argparse.Namespace) -> tuple["Scored", Path | None]:
+    """What to evaluate, and where its report goes."""
+    report = Path(arguments.report) if arguments.report else None
+    if arguments.run_folder and not (arguments.gold or arguments.predictions):
+        folder = Path(arguments.run_folder)
+        return scored_from_run(folder), report or folder / "report"
+    if arguments.gold and arguments.predictions and not arguments.run_folder:
+        return scored_from_file(arguments, arguments.predictions, arguments.name), report
+    raise InputError("name a RUN, or give both --gold and --predictions")
+
+
+def _cutoffs(text: str) -> Sequence[int]:
+    try:
+        cutoffs = tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(f"--cutoffs {text}: numbers between commas, such as 5,8,15") from error
+    if min(cutoffs) < 1:
+        raise InputError(f"--cutoffs {text}: a cutoff is at least 1")
+    return cutoffs
+
+
+def _print(report: "Report") -> None:
+    from plant.cli.console import print_table
+    from plant.evaluate.words import facts_of, interval, number
+
+    print_table(("what was measured", ""), list(facts_of(report).items()))
+    print()
+    rows = [
+        (name, number(value.value), interval(value), number(report.prior[name].value) if name in report.prior else "")
+        for name, value in report.measures.items()
+    ]
+    print_table(("measure", "value", "95 % interval", "prior"), rows)
+    for title, groups in (("training notes", report.bins), ("chapter", report.chapters)):
+        if groups:
+            print()
+            print_table((title, "codes", "gold", "accepted", "P", "R", "F1", "macro-F1", "R@15"), list(_rows(groups)))
+
+
+def _rows(groups: Sequence[object]) -> Iterator[tuple[object, ...]]:
+    fields = ("name", "labels", "gold", "accepted", "precision", "recall", "f1", "macro_f1", "recall_at_15")
+    for group in groups:
+        yield tuple(getattr(group, field) for field in fields)
