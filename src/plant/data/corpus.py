@@ -116,6 +116,12 @@ def held_out(corpus: Corpus, role: Role, codes: tuple[str, ...]) -> Documents:
     return renumber_labels(documents, kept, n_labels=len(corpus.codes))
 
 
+def gold_codes(corpus: Corpus, role: Role) -> list[tuple[str, ...]]:
+    """All codes of the notes of a role, those that no fitted note has included."""
+    rows = np.flatnonzero(corpus.role == role)
+    return [tuple(corpus.codes[label] for label in corpus.documents.labels_of(row)) for row in rows]
+
+
 def take(documents: Documents, rows: NDArray[np.intp]) -> Documents:
     """Copies of the documents in `rows`, in that order."""
     token_index, token_starts = _ragged(documents.token_starts, rows)

@@ -55,6 +55,15 @@ class AttentionDecoder(Decoder, Protocol):
 
 
 @runtime_checkable
+class SourcedDecoder(Decoder, Protocol):
+    """A decoder whose attention has several sources, which can be asked for one by one."""
+
+    def attend_by_source(
+        self, encoded: Encoded, labels: Int[Tensor, "asked"]
+    ) -> dict[str, Float[Tensor, "batch asked time"]]: ...
+
+
+@runtime_checkable
 class FusedDecoder(Decoder, Protocol):
     """A decoder that computes the mean binary cross-entropy itself, without holding logits and gradients apart."""
 

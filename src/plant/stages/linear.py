@@ -1,20 +1,17 @@
 """Baselines without a network: how frequent each code is, and logistic regression over TF-IDF of word n-grams."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from plant.artifact import Manifest, open_artifact, save_artifact
 from plant.data.corpus import Documents, TrainingView, take
 from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
 from plant.train.logistic import Linear, fit_logistic
 from plant.types import Progress, silent
-
-PRIOR, TFIDF, CODES = "frequency-prior", "tfidf-model", "codes.txt"
 
 
 @dataclass(frozen=True)
@@ -96,21 +93,11 @@ def explain_tfidf(
     return weights
 
 
-def save_prior(model: FrequencyPrior, path: Path | str) -> Manifest:
-    """Write the shares and their codes."""
-    return save_artifact(path, PRIOR, tensors={"shares": model.shares}, files={CODES: "\n".join(model.codes)})
-
-
-def load_prior(path: Path | str) -> FrequencyPrior:
-    """Read what `save_prior` wrote."""
-    artifact = open_artifact(path, PRIOR)
-    return FrequencyPrior(tuple(artifact.text(CODES).split("\n")), artifact.tensors["shares"])
-
-
-def save_tfidf(model: TfidfModel, path: Path | str) -> Manifest:
-    """Write n-grams, weights and codes."""
+def pack_tfidf(model: TfidfModel) -> dict[str, NDArray[np.generic]]:
+    """N-grams and weights as arrays."""
     weights = model.linear.weights
-    tensors = {
+    return {
+        "shape": np.array([model.ngrams.vocab_size, model.ngrams.longest], np.int64),
         "keys": model.ngrams.keys,
         "idf": model.ngrams.idf,
         "starts": weights.indptr.astype(np.int64),
@@ -118,16 +105,12 @@ def save_tfidf(model: TfidfModel, path: Path | str) -> Manifest:
         "weights": weights.data,
         "intercepts": model.linear.intercepts,
     }
-    facts = {"vocab_size": model.ngrams.vocab_size, "longest": model.ngrams.longest}
-    return save_artifact(path, TFIDF, tensors=tensors, files={CODES: "\n".join(model.codes)}, facts=facts)
 
 
-def load_tfidf(path: Path | str) -> TfidfModel:
-    """Read what `save_tfidf` wrote."""
-    artifact = open_artifact(path, TFIDF)
-    tensors, facts = artifact.tensors, artifact.manifest.facts
-    codes = tuple(artifact.text(CODES).split("\n"))
-    table = NgramTable(facts["vocab_size"], facts["longest"], tensors["keys"], tensors["idf"])
+def unpack_tfidf(tensors: Mapping[str, NDArray[np.generic]], codes: tuple[str, ...]) -> TfidfModel:
+    """The model that `pack_tfidf` took apart."""
+    vocab_size, longest = (int(number) for number in tensors["shape"])
+    table = NgramTable(vocab_size, longest, tensors["keys"], tensors["idf"])
     parts = (tensors["weights"], tensors["columns"], tensors["starts"])
     weights = csr_array(parts, shape=(len(codes), len(table)))
     return TfidfModel(codes, table, Linear(weights, tensors["intercepts"]))

@@ -1,0 +1,35 @@
+"""`plant explain`: a note with the words lit that speak for each code."""
+
+import argparse
+from pathlib import Path
+
+from plant.cli.console import say
+from plant.cli.predict import add_coder_options
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_coder_options(parser)
+    parser.add_argument("--note", default="", metavar="ID", help="the note to explain (default: the first)")
+    parser.add_argument("--code", action="append", default=[], help="explain this code; may be repeated (default: accepted)")
+    parser.add_argument("--html", metavar="FILE", help="write a page with the words lit, code by code")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from plant.cli.highlight import html_page, terminal_text
+    from plant.coder import Coder
+    from plant.data.sources.bare import read_texts
+    from plant.errors import InputError
+
+    coder = Coder.load(arguments.coder)
+    notes = read_texts(arguments.notes, text_column=arguments.text_column, id_column=arguments.id_column)
+    note = next((note for note in notes if arguments.note in ("", note.id)), None)
+    if note is None:
+        raise InputError(f"there is no note {arguments.note!r} in {arguments.notes}")
+    prediction = coder.explained(note, codes=arguments.code, explainer=arguments.explainer)
+    print(terminal_text(note.text, prediction))
+    if arguments.html:
+        from plant.artifact import atomic_file
+
+        with atomic_file(Path(arguments.html)) as temporary:
+            temporary.write_text(html_page(note.text, prediction), encoding="utf-8")
+        say(f"page: {arguments.html}")

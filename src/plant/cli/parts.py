@@ -1,0 +1,39 @@
+"""`plant parts`: recipes, encoders, decoders, losses and explainers, with their options."""
+
+import argparse
+import json
+
+from plant.cli.console import print_table
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--options", action="store_true", help="print the options of each part with their defaults")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from plant.explain.table import EXPLAINERS
+    from plant.nn.table import DECODERS, ENCODERS, LOSSES
+    from plant.recipe import load_recipe, named_recipes
+
+    tables = {"encoders": ENCODERS, "decoders": DECODERS, "losses": LOSSES}
+    if arguments.json:
+        parts = {name: sorted(table.builders) for name, table in tables.items()}
+        print(json.dumps({"recipes": list(named_recipes()), **parts, "explainers": sorted(EXPLAINERS)}))
+        return
+    recipes = [(name, load_recipe(name)) for name in named_recipes()]
+    print_table(["recipe", "encoder", "decoder", "loss"], [_row(name, recipe) for name, recipe in recipes])
+    for name, table in tables.items():
+        print(f"\n{name}: {', '.join(sorted(table.builders))}")
+        if arguments.options:
+            for part in sorted(table.builders):
+                print(f"  {part}: " + ", ".join(f"{key} = {value!r}" for key, value in table.options(part).items()))
+    print(f"\nexplainers: {', '.join(EXPLAINERS)}")
+
+
+def _row(name: str, recipe) -> list[str]:  # type: ignore[no-untyped-def]
+    if recipe.system == "members":
+        return [name, " + ".join(recipe.members), "", ""]
+    if recipe.system != "classifier":
+        return [name, recipe.system, "", ""]
+    return [name, recipe.encoder.name, recipe.decoder.name, recipe.loss.name]

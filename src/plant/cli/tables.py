@@ -1,0 +1,45 @@
+"""Rows to a file as they come, with bounded memory."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from plant.errors import InputError
+from plant.types import Progress
+
+KINDS = (".jsonl", ".ndjson", ".parquet")
+
+
+def write_rows(rows: Iterable[dict[str, Any]], path: Path, *, suffix: str, progress: Progress) -> int:
+    """Write predictions as JSON lines or Parquet, whichever `suffix` says; gives their number."""
+    if suffix not in KINDS:
+        raise InputError(f"cannot write a file ending in {suffix or 'nothing'}: name it .jsonl or .parquet")
+    if suffix != ".parquet":
+        return _write_lines(rows, path, progress)
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        lines = Path(folder) / "rows.jsonl"  # rows come one by one, Parquet wants columns: polars turns them in a stream
+        count = _write_lines(rows, lines, progress)
+        _to_parquet(lines, path)
+    return count
+
+
+def _write_lines(rows: Iterable[dict[str, Any]], path: Path, progress: Progress) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for count, row in enumerate(rows, start=1):
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            progress("coding notes", count, None)
+    return count
+
+
+def _to_parquet(lines: Path, path: Path) -> None:
+    import polars as pl
+
+    evidence = pl.Struct({"start": pl.Int32, "end": pl.Int32, "text": pl.String, "weight": pl.Float64})
+    code = pl.Struct({
+        "code": pl.String, "description": pl.String, "probability": pl.Float64, "accepted": pl.Boolean,
+        "evidence": pl.List(evidence),
+    })  # fmt: skip
+    pl.scan_ndjson(lines, schema={"id": pl.String, "codes": pl.List(code)}).sink_parquet(path)

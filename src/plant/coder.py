@@ -1,0 +1,146 @@
+"""The coder: raw text in, ranked codes with evidence out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.artifact import Manifest
+from plant.codes.codebook import CodeBook
+from plant.data.builder import build_corpus
+from plant.data.notes import checked
+from plant.data.roles import Plan
+from plant.errors import InputError
+from plant.recipe import Recipe, load_recipe
+from plant.stages.everything import fit_coder, member_recipes
+from plant.stages.fitted import FittedCoder, load_coder, save_coder
+from plant.types import Note, Prediction, Progress, silent
+
+BATCH = 64  # notes that are read, scored and explained together: what a stream of notes holds in memory
+
+
+class Coder:
+    """Learns to code notes as scikit-learn's estimators learn: `fit`, `predict`, `predict_proba`, `score`.
+
+    `recipe` is the name of a packaged recipe, the path of a TOML file, or a `Recipe`; `changes` are overrides such as
+    `"fit.epochs=3"`.
+    """
+
+    def __init__(self, recipe: str | Recipe = "plant", *changes: str, fitted: FittedCoder | None = None) -> None:
+        self.recipe = load_recipe(recipe, changes) if isinstance(recipe, str) else recipe
+        self._fitted = fitted
+
+    @property
+    def fitted(self) -> FittedCoder:
+        """What was learned; an error before `fit`."""
+        if self._fitted is None:
+            raise InputError("this coder is not fitted yet: call fit(texts, codes), or Coder.load(folder)")
+        return self._fitted
+
+    @property
+    def classes_(self) -> tuple[str, ...]:
+        """The codes, in the order of the columns of `predict_proba`."""
+        return self.fitted.codes
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        codes: Sequence[Iterable[str]],
+        *,
+        groups: Sequence[str] | None = None,
+        codebook: CodeBook | None = None,
+        choose: float = 0.1,
+        progress: Progress = silent,
+    ) -> "Coder":
+        """Learn from texts and their codes; a fixed share, by group where given, is held out for choosing."""
+        if len(texts) != len(codes):
+            raise InputError(f"{len(texts):,} texts but {len(codes):,} collections of codes: give one for each text")
+        notes = _notes(texts, codes, groups or [""] * len(texts))
+        prepare = member_recipes(self.recipe)[0].prepare
+        plan = Plan(fit=("train",), choose=choose)
+        corpus = build_corpus(checked(notes), codebook, prepare, plan=plan, seed=self.recipe.seed)
+        self._fitted = fit_coder(corpus, self.recipe, progress=progress)
+        return self
+
+    def predict(
+        self, texts: Sequence[str], *, ids: Sequence[str] = (), top: int = 15, explainer: str = ""
+    ) -> list[Prediction]:
+        """The ranked codes of each text, with descriptions, probabilities, acceptance and evidence."""
+        return list(self.predict_stream(_numbered(texts, ids), top=top, explainer=explainer))
+
+    def predict_stream(
+        self, notes: Iterable[Note], *, top: int = 15, evidence: bool = True, explainer: str = ""
+    ) -> Iterator[Prediction]:
+        """Predictions as notes come in; holds a few dozen notes at a time."""
+        for block in _blocks(notes, BATCH):
+            documents = self.fitted.encode([note.text for note in block], [note.id for note in block])
+            yield from self.fitted.code(documents, top=top, evidence=evidence, explainer=explainer)
+
+    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The probability of every code of `classes_` for each text."""
+        return self.fitted.probabilities(self.fitted.encode(texts))
+
+    def explain(self, text: str, code: str, *, explainer: str = "") -> list[tuple[int, int, float]]:
+        """How much each word of a text speaks for a code: (start, end, weight), in reading order."""
+        documents = self.fitted.encode([text])
+        weights = self.fitted.model.weigh(documents, 0, [self._label(code)], explainer=explainer)[0]
+        places = zip(documents.char_starts.tolist(), documents.char_ends.tolist(), weights.tolist(), strict=True)
+        return list(places)
+
+    def explained(self, note: Note, *, codes: Sequence[str] = (), explainer: str = "") -> Prediction:
+        """The accepted codes of a note, or those that are named, with the words that speak for each."""
+        for code in codes:
+            self._label(code)
+        documents = self.fitted.encode([note.text], [note.id])
+        top = len(self.classes_) if codes else 0
+        ranked = self.fitted.code(documents, top=top, explainer=explainer, evidence=not codes)[0].ranked
+        if not codes:
+            return Prediction(note.id, ranked)
+        return self.fitted.explained(documents, [scored for scored in ranked if scored.code in codes], explainer)
+
+    def score(self, texts: Sequence[str], codes: Sequence[Iterable[str]]) -> float:
+        """Micro-F1 of the accepted codes; a code that the coder does not know counts as missed."""
+        accepted = self.predict_proba(texts) >= self.fitted.thresholds
+        hits = total = 0
+        position = {code: label for label, code in enumerate(self.classes_)}
+        for row, gold in zip(accepted, map(set, codes), strict=True):
+            hits += sum(bool(row[position[code]]) for code in gold if code in position)
+            total += int(row.sum()) + len(gold)
+        return 2 * hits / total if total else 0.0
+
+    def save(self, path: Path | str) -> Manifest:
+        """Write a self-contained folder."""
+        return save_coder(self.fitted, path)
+
+    @staticmethod
+    def load(path: Path | str) -> "Coder":
+        """Open a folder that `save` or `plant run` wrote."""
+        fitted = load_coder(path)
+        return Coder(fitted.recipe, fitted=fitted)
+
+    def _label(self, code: str) -> int:
+        if code not in self.fitted.codes:
+            raise InputError(f"code {code!r} is not one of the {len(self.fitted.codes):,} codes that this coder knows")
+        return self.fitted.codes.index(code)
+
+
+def _notes(texts: Sequence[str], codes: Sequence[Iterable[str]], groups: Sequence[str]) -> Iterator[Note]:
+    rows = enumerate(zip(texts, codes, groups, strict=True))
+    return (Note(str(number), text, tuple(row), "train", group) for number, (text, row, group) in rows)
+
+
+def _numbered(texts: Sequence[str], ids: Sequence[str]) -> Iterator[Note]:
+    names = ids or [str(number) for number in range(len(texts))]
+    return (Note(name, text) for name, text in zip(names, texts, strict=True))
+
+
+def _blocks(notes: Iterable[Note], size: int) -> Iterator[list[Note]]:
+    block: list[Note] = []
+    for note in notes:
+        block.append(note)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block

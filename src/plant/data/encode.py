@@ -1,0 +1,40 @@
+"""Raw texts as documents of a vocabulary that is already there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plant.data.corpus import Documents
+from plant.recipe import Prepare
+from plant.text.tokenizer import tokenize
+from plant.text.vocab import Vocab
+
+
+def encode_texts(texts: Sequence[str], vocab: Vocab, recipe: Prepare, *, ids: Sequence[str] = ()) -> Documents:
+    """Documents without labels; a text is cut only where the recipe says so."""
+    words = [tokenize(text, keep_numbers=recipe.keep_numbers) for text in texts]
+    limit = recipe.max_tokens or None
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    nothing = np.zeros(len(texts) + 1, np.int64)
+    return Documents(
+        ids=tuple(ids) or tuple(str(number) for number in range(len(texts))),
+        tokens=_joined([vocab.encode(w.forms[:limit]) for w in words], np.int32),
+        token_starts=_starts([len(w.forms[:limit]) for w in words]),
+        labels=np.empty(0, np.int32),
+        label_starts=nothing,
+        char_starts=_joined([w.starts[:limit] for w in words], np.int32),
+        char_ends=_joined([w.ends[:limit] for w in words], np.int32),
+        evidence_labels=np.empty(0, np.int32),
+        evidence_spans=np.empty((0, 2), np.int32),
+        evidence_starts=nothing,
+        text=np.frombuffer(b"".join(encoded), np.uint8),
+        text_starts=_starts([len(text) for text in encoded]),
+    )
+
+
+def _joined(parts: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
+
+
+def _starts(lengths: Sequence[int]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -1,0 +1,55 @@
+"""Explanations by gradients of a label's logit with respect to the token states that the decoder reads."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from plant.explain.attention import attention
+from plant.nn.classifier import Classifier
+from plant.tensors import Batch, Encoded
+
+STEPS = 16
+
+
+def gradient_x_input(
+    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
+) -> Float[Tensor, "batch asked time"]:
+    """What each state adds to the logit to first order: negative where a word speaks against the code."""
+    encoded = _encoded(classifier, batch)
+    return _slopes(classifier, encoded, labels, scale=1.0)
+
+
+def integrated_gradients(
+    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
+) -> Float[Tensor, "batch asked time"]:
+    """The gradient averaged on the way from no states to the states; the weights of a label add up to its evidence."""
+    encoded = _encoded(classifier, batch)
+    middles = [(step + 0.5) / STEPS for step in range(STEPS)]
+    return torch.stack([_slopes(classifier, encoded, labels, scale=middle) for middle in middles]).mean(0)
+
+
+def attention_x_integrated_gradients(
+    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
+) -> Float[Tensor, "batch asked time"]:
+    """Attention weighed by integrated gradients, after which words that are looked at to no effect vanish."""
+    return attention(classifier, batch, labels) * integrated_gradients(classifier, batch, labels)
+
+
+@torch.no_grad()
+def _encoded(classifier: Classifier, batch: Batch) -> Encoded:
+    encoded = classifier.encode(batch)
+    states = torch.where(encoded.mask.unsqueeze(-1), encoded.states, 0.0)  # padding may hold anything
+    return Encoded(states, encoded.tokens, encoded.mask)
+
+
+def _slopes(
+    classifier: Classifier, encoded: Encoded, labels: Int[Tensor, "asked"], *, scale: float
+) -> Float[Tensor, "batch asked time"]:
+    states = (encoded.states * scale).requires_grad_()
+    with torch.enable_grad():
+        logits = classifier.decoder(Encoded(states, encoded.tokens, encoded.mask)).logits
+        slopes = [
+            torch.autograd.grad(logits[:, label].sum(), states, retain_graph=True)[0] for label in labels.tolist()
+        ]
+    weights = torch.stack([(slope * encoded.states).sum(-1) for slope in slopes], dim=1)
+    return torch.where(encoded.mask.unsqueeze(1), weights, 0.0)

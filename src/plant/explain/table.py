@@ -1,0 +1,37 @@
+"""Every explainer by name; all take a classifier, a batch and labels, and weigh the tokens for each label."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from plant.errors import InputError, unknown
+from plant.explain.attention import attention, attention_of
+from plant.explain.gradients import attention_x_integrated_gradients, gradient_x_input, integrated_gradients
+from plant.explain.occlusion import occlusion
+from plant.nn.classifier import Classifier
+from plant.nn.parts import AttentionDecoder
+from plant.tensors import Batch
+
+Explainer = Callable[[Classifier, Batch, Int[Tensor, "asked"]], Float[Tensor, "batch asked time"]]
+
+EXPLAINERS: Mapping[str, Explainer] = {
+    "attention": attention,
+    "learned": partial(attention_of, "learned"),
+    "static": partial(attention_of, "static"),
+    "planted": partial(attention_of, "planted"),
+    "gradient": gradient_x_input,
+    "integrated": integrated_gradients,
+    "attention-integrated": attention_x_integrated_gradients,
+    "occlusion": occlusion,
+}
+
+
+def explainer_named(name: str, classifier: Classifier) -> Explainer:
+    """An explainer by name; the usual one is attention times integrated gradients, gradients where there is none."""
+    if not name:
+        return attention_x_integrated_gradients if isinstance(classifier.decoder, AttentionDecoder) else gradient_x_input
+    if name not in EXPLAINERS:
+        raise InputError(unknown("explainer", name, EXPLAINERS))
+    return EXPLAINERS[name]

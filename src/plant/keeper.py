@@ -1,0 +1,78 @@
+"""What is already made is not made again: stages in memory, or in the folder of a run."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from plant.artifact import is_artifact, read_manifest
+
+Thing = TypeVar("Thing")
+Save = Callable[[Thing, Path, Mapping[str, str]], object]
+Load = Callable[[Path], Thing]
+
+
+class Keeper(Protocol):
+    """Makes things once."""
+
+    def once(
+        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
+        load: Load[Thing],
+    ) -> Thing: ...  # fmt: skip
+
+    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path | None:
+        """Where a long stage keeps its checkpoint; None: nowhere."""
+        ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Keeps nothing."""
+
+    def once(
+        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
+        load: Load[Thing],
+    ) -> Thing:  # fmt: skip
+        return make()
+
+    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path | None:
+        return None
+
+
+@dataclass(frozen=True)
+class InFolder:
+    """Keeps each thing as an artifact; one that was made from the same inputs is opened instead of made again."""
+
+    folder: Path
+    told: Callable[[str, bool], None] = lambda name, new: None
+
+    def once(
+        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
+        load: Load[Thing],
+    ) -> Thing:  # fmt: skip
+        path = self.folder / name
+        if unchanged(path, kind, inputs):
+            self.told(name, False)
+            return load(path)
+        thing = make()
+        save(thing, path, inputs)
+        checkpoint = self.checkpoint(name, inputs)
+        checkpoint.unlink(missing_ok=True)
+        self.told(name, True)
+        return thing
+
+    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path:
+        """The name tells the inputs, so that a run with other inputs does not go on from it."""
+        return self.folder / "checkpoints" / f"{name}-{digest_of(dict(inputs))[:16]}.safetensors"
+
+
+def unchanged(path: Path, kind: str, inputs: Mapping[str, str]) -> bool:
+    """Whether an artifact of that kind, made from just these inputs, lies at `path`."""
+    return is_artifact(path, kind) and dict(read_manifest(path, kind).inputs) == dict(inputs)
+
+
+def digest_of(content: Any) -> str:
+    """A digest of plain nested data."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=list).encode()).hexdigest()

@@ -1,0 +1,148 @@
+"""All stages one after the other: from a corpus to a fitted coder."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.data.corpus import Corpus, Documents, Role, TrainingView, gold_codes, held_out, take, training_view
+from plant.errors import InputError, RecipeError
+from plant.evaluate.calibration import calibrated, fit_temperature, logits_of
+from plant.keeper import InMemory, Keeper, digest_of
+from plant.nn.build import Given, asked_for
+from plant.recipe import Recipe, load_recipe
+from plant.stages.fit import fit, frequencies, thresholds
+from plant.stages.fitted import FittedCoder
+from plant.stages.linear import fit_prior, fit_tfidf
+from plant.stages.models import AveragedModel, ClassifierModel, LinearModel, Model, PriorModel
+from plant.train.classifier import Epoch
+from plant.types import Progress, silent
+
+Log = Callable[[str, Epoch], None]
+"""Called as `log(member, epoch)` after each epoch."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is carried out; none of it changes the result."""
+
+    keeper: Keeper = InMemory()
+    device: str = "cpu"
+    log: Log = lambda member, epoch: None
+    progress: Progress = silent
+
+
+def fit_coder(
+    corpus: Corpus, recipe: Recipe, settings: Settings = Settings(), *, digest: str = "", facts: Mapping[str, Any] | None = None
+) -> FittedCoder:
+    """Fit every member of a recipe, then thresholds and temperature; `digest` names the corpus to the keeper."""
+    members = member_recipes(recipe)
+    view = training_view(corpus)
+    choosing = held_out(corpus, Role.CHOOSE, view.codes)
+    if not len(choosing.labels):
+        raise InputError("no note is left for choosing thresholds: fit on more notes, or say with --choose which to use")
+    histories: dict[str, tuple[Epoch, ...]] = {}
+    models: list[Model] = []
+    for number, member in enumerate(members):
+        stages = _Stages(corpus, view, choosing, member, settings, digest, name=f"member{number}" if recipe.members else "model")
+        model, history = stages.model()
+        models.append(model)
+        histories[stages.name] = history
+    model = models[0] if len(models) == 1 else AveragedModel(tuple(models))
+    return _tuned(model, members, recipe, view, choosing, {**(facts or {}), "history": _plain(histories)})
+
+
+def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The recipes that a recipe averages, each with its seed; the recipe itself where it names none."""
+    if recipe.system != "members":
+        return (recipe,)
+    members = tuple(replace(load_recipe(name), seed=recipe.seed) for name in recipe.members)
+    if not members or any(member.system == "members" for member in members):
+        raise RecipeError("a recipe of members needs the names of at least one recipe, none of them with members")
+    if any(member.prepare != members[0].prepare for member in members):
+        raise RecipeError("the members of a recipe must prepare notes alike: their [prepare] sections differ")
+    return members
+
+
+def _tuned(
+    model: Model, members: tuple[Recipe, ...], recipe: Recipe, view: TrainingView, choosing: Documents, facts: Mapping[str, Any]
+) -> FittedCoder:
+    """Thresholds, and the temperature where the recipe asks for it, from the choosing notes."""
+    scores = model.probabilities(choosing)
+    temperature = 1.0
+    if recipe.choose.calibrate:
+        temperature = fit_temperature(logits_of(scores), choosing.targets(len(view.codes)))
+        scores = calibrated(scores, temperature).astype(np.float32)
+    origin = f"{recipe.choose.goal} on {len(choosing):,} notes held out for choosing ({recipe.choose.thresholds})"
+    return FittedCoder(
+        recipe=recipe,
+        members=members,
+        vocab=view.vocab,
+        codebook=view.codebook,
+        codes=view.codes,
+        model=model,
+        thresholds=thresholds(scores, choosing, recipe.choose, n_labels=len(view.codes)),
+        temperature=temperature,
+        train_counts=label_counts(view),
+        train_documents=len(view.documents),
+        facts={**facts, "threshold_origin": origin},
+    )
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The stages of one member; each asks the keeper before it works."""
+
+    corpus: Corpus
+    view: TrainingView
+    choosing: Documents
+    recipe: Recipe
+    settings: Settings
+    digest: str
+    name: str
+
+    def model(self) -> tuple[Model, tuple[Epoch, ...]]:
+        if self.recipe.system == "prior":
+            return PriorModel(fit_prior(self.view)), ()
+        if self.recipe.system == "tfidf":
+            return LinearModel(fit_tfidf(self.view, seed=self.recipe.seed, progress=self.settings.progress)), ()
+        given = self.given()
+        checkpoint = self.settings.keeper.checkpoint(self.name, self._inputs())
+        fitted = fit(
+            self.view,
+            self.choosing,
+            self.recipe,
+            given,
+            gold=gold_codes(self.corpus, Role.CHOOSE),
+            checkpoint=checkpoint,
+            device=self.settings.device,
+            log=lambda epoch: self.settings.log(self.name, epoch),
+            progress=self.settings.progress,
+        )
+        return ClassifierModel(fitted.classifier, given, self.settings.device), fitted.history
+
+    def given(self) -> Given:
+        """What the recipe's parts ask for, made in the order in which one needs the other."""
+        raise NotImplementedError
+
+    def _inputs(self, *sections: str) -> dict[str, str]:
+        """The corpus and the sections of the recipe that decide a stage; all of it where none are named."""
+        table = asdict(self.recipe)
+        chosen = {section: table[section] for section in (*sections, "seed")} if sections else table
+        return {"corpus": self.digest, "recipe": digest_of(chosen)}
+
+
+def unlabelled(corpus: Corpus) -> Documents:
+    """The notes without codes, for language models and word vectors."""
+    return take(corpus.documents, np.flatnonzero(corpus.role == Role.UNLABELLED))
+
+
+def _plain(histories: Mapping[str, tuple[Epoch, ...]]) -> dict[str, list[dict[str, Any]]]:
+    return {name: [asdict(epoch) for epoch in history] for name, history in histories.items()}
+
+
+def label_counts(view: TrainingView) -> NDArray[np.int64]:
+    """In how many fitted notes each label stands."""
+    return np.bincount(view.documents.labels, minlength=len(view.codes)).astype(np.int64)

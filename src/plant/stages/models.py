@@ -1,0 +1,175 @@
+"""What a coder holds: something that gives each code of a note a probability, and can be packed into arrays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from plant.data.batches import collate
+from plant.data.corpus import Documents
+from plant.errors import InputError
+from plant.explain.table import explainer_named
+from plant.nn.build import Given, asked_for, build_classifier
+from plant.nn.classifier import Classifier
+from plant.nn.ranker import RANKERS
+from plant.recipe import Recipe
+from plant.relevance.relevance import Relevance
+from plant.stages.linear import (
+    FrequencyPrior,
+    TfidfModel,
+    explain_tfidf,
+    pack_tfidf,
+    score_prior,
+    score_tfidf,
+    unpack_tfidf,
+)
+from plant.train.classifier import probabilities
+from plant.types import Progress, silent
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Model(Protocol):
+    """Anything that scores the codes of notes."""
+
+    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
+        """The probability of each label for each document."""
+        ...
+
+    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        """How much each token of a document speaks for each of some labels, [asked, token]; '' is the usual way."""
+        ...
+
+    def pack(self) -> Arrays:
+        """Everything that was learned, as arrays."""
+        ...
+
+
+@dataclass(frozen=True)
+class ClassifierModel:
+    """A trained classifier."""
+
+    classifier: Classifier
+    given: Given
+    device: str = "cpu"
+
+    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
+        n_labels = len(self.given.codes)
+        return probabilities(self.classifier, documents, n_labels=n_labels, device=self.device, progress=progress)
+
+    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        self.classifier.eval()
+        batch = collate(documents, [row]).to(self.device)
+        explain = explainer_named(explainer, self.classifier)
+        weights = explain(self.classifier, batch, torch.tensor(list(labels), device=self.device))
+        return weights.detach()[0, :, batch.mask[0].cpu()].float().cpu().numpy()
+
+    def pack(self) -> Arrays:
+        weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
+        return weights | {"frequencies": self.given.frequencies} | _packed_relevance(self.given.relevance)
+
+
+@dataclass(frozen=True)
+class PriorModel:
+    """The same codes for everybody."""
+
+    prior: FrequencyPrior
+
+    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
+        return score_prior(self.prior, documents)
+
+    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        return np.zeros((len(labels), len(documents.tokens_of(row))), np.float32)  # no word has a say
+
+    def pack(self) -> Arrays:
+        return {"shares": self.prior.shares}
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """TF-IDF and logistic regression."""
+
+    tfidf: TfidfModel
+
+    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
+        return score_tfidf(self.tfidf, documents)
+
+    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        if explainer not in ("", "contribution"):
+            raise InputError(f"a linear model explains itself by 'contribution' only, not by {explainer!r}")
+        return explain_tfidf(self.tfidf, documents, row, np.asarray(labels, np.int64)).astype(np.float32)
+
+    def pack(self) -> Arrays:
+        return pack_tfidf(self.tfidf)
+
+
+@dataclass(frozen=True)
+class AveragedModel:
+    """Several models: the mean of their probabilities and of their explanations."""
+
+    members: tuple[Model, ...]
+
+    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
+        every = [member.probabilities(documents, progress=progress) for member in self.members]
+        return np.mean(every, axis=0, dtype=np.float32)
+
+    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        every = [member.weigh(documents, row, labels, explainer=explainer) for member in self.members]
+        return np.mean(every, axis=0, dtype=np.float32)
+
+    def pack(self) -> Arrays:
+        parts = [member.pack() for member in self.members]
+        return {f"{number}.{name}": array for number, part in enumerate(parts) for name, array in part.items()}
+
+
+def unpack_model(recipes: Sequence[Recipe], arrays: Mapping[str, NDArray[Any]], given: Given) -> Model:
+    """The model that `pack` took apart; several recipes stand for the members of an `AveragedModel`."""
+    if len(recipes) > 1:
+        parts = [_under(arrays, f"{number}.") for number in range(len(recipes))]
+        return AveragedModel(tuple(unpack_model([r], p, given) for r, p in zip(recipes, parts, strict=True)))
+    recipe = recipes[0]
+    if recipe.system == "prior":
+        return PriorModel(FrequencyPrior(given.codes, np.asarray(arrays["shares"])))
+    if recipe.system == "tfidf":
+        return LinearModel(unpack_tfidf(arrays, given.codes))
+    return _unpacked_classifier(recipe, arrays, given)
+
+
+def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], given: Given) -> ClassifierModel:
+    relevance = _unpacked_relevance(arrays, recipe, given)
+    given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance)
+    if "ranker" in asked_for(recipe):
+        given = replace(given, ranker=untrained_ranker(recipe, given))
+    classifier = build_classifier(recipe, given)
+    weights = {name: torch.from_numpy(np.array(array)) for name, array in _under(arrays, "weights.").items()}
+    classifier.load_state_dict(weights)
+    return ClassifierModel(classifier.eval(), given)
+
+
+def untrained_ranker(recipe: Recipe, given: Given) -> Any:
+    """A ranker of the right shape, whose weights come from elsewhere."""
+    options = {"size": recipe.rank.size} | ({"hidden": recipe.rank.hidden} if recipe.rank.form == "mlp" else {})
+    return RANKERS.build(recipe.rank.form, options, n_tokens=len(given.vocab), n_labels=len(given.codes))
+
+
+def _packed_relevance(relevance: Any) -> Arrays:
+    if not isinstance(relevance, Relevance):
+        return {}
+    names = ("tokens", "scores", "label_counts", "token_counts")
+    size = {"relevance.n_documents": np.array([relevance.n_documents], np.int64)}
+    return {f"relevance.{name}": getattr(relevance, name) for name in names} | size
+
+
+def _unpacked_relevance(arrays: Mapping[str, NDArray[Any]], recipe: Recipe, given: Given) -> Relevance | None:
+    parts = dict(_under(arrays, "relevance."))
+    if not parts:
+        return None
+    n_documents = int(parts.pop("n_documents")[0])
+    return Relevance(codes=given.codes, form=recipe.relate.form, n_documents=n_documents, **parts)
+
+
+def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
