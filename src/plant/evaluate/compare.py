@@ -81,13 +81,12 @@ def _tested(
     """Corrected p-values by measure, then by system, all but the first."""
     reference, *others = outcomes
     found: dict[str, dict[str, float]] = {m.name: {} for m in measures}
-    for done, name in enumerate(others):
-        progress("compare", done, len(others))
+    for done, name in enumerate(others, start=1):
         one, other, runs = _evenly(outcomes[reference], outcomes[name])
         p_values = randomisation(one, other, measures, rounds=rounds, seed=seed, runs=runs)
         for measure_name, p in p_values.items():
             found[measure_name][name] = p
-    progress("compare", len(others), len(others))
+        progress("compare", done, len(others))
     return {name: holm(row) for name, row in found.items()}
 
 

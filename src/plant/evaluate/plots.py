@@ -33,6 +33,8 @@ STYLE: dict[Any, Any] = {
     "grid.color": "#e5e7eb",
     "legend.frameon": False,
     "legend.fontsize": 9,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
 }
 Draw = Callable[["Axes"], None]
 
@@ -55,8 +57,8 @@ def draw_bins(axes: "Axes", bins: Sequence[Group], prior: Sequence[Group]) -> No
     shown = [(row, other) for row, other in zip(bins, prior, strict=True) if row.gold]
     places = np.arange(len(shown))
     series = (
-        ("found among the first 15", "recall_at_15", BLUE, "", -0.2),
-        ("F1 of accepted", "f1", ORANGE, "///", 0.2),
+        ("R@15", "recall_at_15", BLUE, "", -0.2),
+        ("F1", "f1", ORANGE, "///", 0.2),
     )
     for title, field, colour, hatch, shift in series:
         heights = [getattr(row, field) for row, _ in shown]
@@ -143,7 +145,7 @@ def _axes() -> Iterator[tuple["Axes", Callable[[], str]]]:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.2, 3.5), layout="constrained")
+        figure = Figure(figsize=(5.4, 3.5), layout="constrained")
 
         def save() -> str:
             buffer = StringIO()

@@ -38,7 +38,6 @@ def evaluate(scored: Scored, settings: Settings | None = None, *, progress: Prog
     if not len(scored):
         raise InputError("there is no document to evaluate")
     settings = settings or Settings()
-    progress("evaluate", 0, 3)
     outcome, prior = outcome_of(scored), prior_of(scored)
     prior_outcome = outcome_of(prior) if prior else None
     progress("evaluate", 1, 3)
