@@ -12,7 +12,7 @@ from plant.data.sources.demo.conditions import Catalogue, Condition, catalogue
 from plant.data.sources.demo.patients import Patient, Told
 from plant.data.sources.demo.wording import abbreviated, expand, mark, misspelt, sentence
 
-# How likely a note names a condition in each section, by the condition's place; the first section takes it if no other did.
+# How likely each section names a condition of a place; the first section takes it if no other did.
 NAMED_IN: Mapping[str, Mapping[str, float]] = {
     "chronic": {"past": 0.62, "hpi": 0.28, "course": 0.28, "diagnosis": 0.22},
     "acute": {"course": 0.80, "diagnosis": 0.45, "imaging": 0.15},
@@ -27,7 +27,7 @@ KINDS: Mapping[str, Callable[[Condition], bool]] = {
     "any": lambda condition: True,
     "seen": lambda condition: condition.theme not in ("mind", "endocrine", "senses"),
     "sudden": lambda condition: condition.place == "acute" and bool(condition.care),
-    "inherited": lambda condition: condition.place != "injury" and bool(condition.care or condition.theme == "cancer"),
+    "inherited": lambda condition: condition.code.startswith(("C", "I21", "I63")) or condition.runs_in_families,
 }
 DENIAL_EXPONENT = 0.8  # what is denied is a little less skewed than what is so
 ABBREVIATION_RATE, MISSPELLING_RATE, BRAND_RATE = 0.22, 0.06, 0.25
@@ -55,7 +55,7 @@ class Medication:
 
 @dataclass(frozen=True)
 class Chart:
-    """Everything a section needs to know: the patient, the told conditions and their sections, medications, the style."""
+    """What every section needs to know; `named_in` are the conditions that a section names."""
 
     tables: Catalogue
     patient: Patient
@@ -95,7 +95,7 @@ class Chart:
         others, heights = strangers(kind)
         while True:
             other = self.rng.choices(others, cum_weights=heights)[0]
-            if other.family not in self._families and other.sex in ("", self.patient.sex):
+            if other.family not in self._families and other.may_befall(self.patient.person.sex):
                 return other
 
     def say(self, template: str, **slots: object) -> str:
@@ -117,17 +117,19 @@ class Chart:
         """A filled template that speaks of conditions the patient does not have, {x} and {y}."""
         one, other = self.stranger(kind=kind), self.stranger(kind=kind)
         test = self.rng.choice(self.tables.presentations[one.theme]["test"])
-        return self.phrase(*path, x=self.wording(one, one.names), y=self.wording(other, other.names), test=test, **slots)
+        return self.phrase(
+            *path, x=self.wording(one, one.names), y=self.wording(other, other.names), test=test, **slots
+        )
 
     def name(self, told: Told) -> str:
         """A name of the condition, marked as evidence."""
         vague = told.telling == "vague" and told.condition.vague
         return mark(self.wording(told.condition, vague or told.condition.names), told.codes)
 
-    def finding(self, told: Told) -> str:
-        """A finding of the condition, marked where it is needed to decide."""
-        text = expand(self.rng.choice(told.condition.findings), self.rng, {})
-        return mark(text, () if told.telling == "named" else told.codes)
+    def findings(self, *, studies: bool) -> list[str]:
+        """What was found of the conditions, by studies or at the bedside, marked where it is needed to decide."""
+        found = [one for one in self.told if one.finding and (":" in one.finding) == studies]
+        return [mark(one.finding, () if one.telling == "named" else one.codes) for one in found]
 
     def wording(self, condition: Condition, names: Sequence[str]) -> str:
         """One of the names as it comes out of a hasty pen."""
@@ -142,7 +144,7 @@ class Chart:
 
     @cached_property
     def _slots(self) -> dict[str, object]:
-        male = self.patient.sex == "male"
+        male = self.patient.person.sex == "male"
         he, his, him = ("he", "his", "him") if male else ("she", "her", "her")
         rng = self.rng
         return {
@@ -150,7 +152,7 @@ class Chart:
             "man": rng.choice(("man", "male", "gentleman") if male else ("woman", "female", "lady")),
             "sex": "M" if male else "F",
             "title": "Mr." if male else "Ms.",
-            "age": self.patient.age,
+            "age": self.patient.person.age,
             "complaint": self.complaint,
             "bullet": self.style.bullet,
             "rate": rng.randint(62, 98),

@@ -29,6 +29,7 @@ class Condition:
     weight: float
     family: str
     sex: str
+    youngest: int
     names: tuple[str, ...]
     vague: tuple[str, ...]
     findings: tuple[str, ...]
@@ -43,9 +44,18 @@ class Condition:
         return self.place not in ("acute", "injury", "directive", "derived")
 
     @property
+    def runs_in_families(self) -> bool:
+        """Whether relatives are asked about it."""
+        return self.place == "chronic" and bool(self.care)
+
+    def may_befall(self, sex: str, *, age: int = 100) -> bool:
+        """Whether a person of this sex and age can have it."""
+        return self.sex in ("", sex) and age >= self.youngest
+
+    @property
     def can_be_implied(self) -> bool:
         """Whether a careful reader needs no name."""
-        return bool(self.findings) or bool(self.labs) and (bool(self.drugs) or self.lab_defined)
+        return bool(self.findings or (self.labs and (self.drugs or self.lab_defined)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,7 @@ def _conditions(rules: Mapping[str, Any]) -> Iterator[Condition]:
             weight=(rank + ZIPF_OFFSET) ** -ZIPF_EXPONENT,
             family=family_of(code, rules["families"], rules["singles"]["prefixes"]),
             sex=next((sex for sex in ("male", "female") if code.startswith(tuple(rules["sex"][sex]))), ""),
+            youngest=50 if code.startswith(tuple(rules["youngest"]["prefixes"])) else 0,
             names=tuple(words.get("names", ())) or _official_names(code, rewrites),
             labs={analyte: (low, high) for analyte, (low, high) in words.get("labs", {}).items()},
             lab_defined=code in rules["lab_defined"]["codes"],

@@ -6,16 +6,18 @@ from datetime import date, timedelta
 from plant.data.sources.demo.chart import Chart, Medication
 from plant.data.sources.demo.wording import enumerated, mark, misspelt, sentence
 
-DRUG_NAME = re.compile(r"[A-Za-z][A-Za-z-]*(?: (?:glargine|lispro|degludec|pump|succinate|tartrate|mononitrate|sulfate))?")
+DRUG_NAME = re.compile(
+    r"[A-Za-z][A-Za-z-]*(?: (?:glargine|lispro|degludec|pump|succinate|tartrate|mononitrate|sulfate))?"
+)
 
 
 def heading(chart: Chart) -> str:
     """Dates, birth, sex and service, as the registration prints them."""
-    birth = f"{chart.date.year - chart.patient.age}-{chart.rng.randint(1, 12)}-{chart.rng.randint(1, 28)}"
+    birth = f"{chart.date.year - chart.patient.person.age}-{chart.rng.randint(1, 12)}-{chart.rng.randint(1, 28)}"
     left = chart.date + timedelta(days=chart.days)
     return (
         f"Admission Date: {bracketed(chart.date)}     Discharge Date: {bracketed(left)}\n\n"
-        f"Date of Birth: [**{birth}**]     Sex: {chart.patient.sex[0].upper()}\n\n"
+        f"Date of Birth: [**{birth}**]     Sex: {chart.patient.person.sex[0].upper()}\n\n"
         f"Service: {chart.rng.choice(chart.presentation['service'])}"
     )
 
@@ -47,19 +49,27 @@ def present_illness(chart: Chart) -> str:
     rng = chart.rng
     known = [chart.name(told) for told in chart.named_in.get("hpi", ())]
     first, rest = known[:4], known[4:]
-    opening = chart.phrase("hpi", "opening", history=enumerated(first)) if first else chart.phrase("hpi", "opening_bare")
+    opening = (
+        chart.phrase("hpi", "opening", history=enumerated(first)) if first else chart.phrase("hpi", "opening_bare")
+    )
     story = chart.say(rng.choice(chart.presentation["story"]))
     told = [chart.phrase("hpi", "history", history=enumerated(rest))] if rest else []
     told += [chart.phrase("hpi", "denial") for _ in range(rng.randint(0, 2))]
+    background = chart.tables.prose["hpi"]["background"]
+    told += [chart.say(text) for text in rng.sample(background, round(chart.style.length * len(background)))]
     told += [chart.denial("hpi", "absent") for _ in range(rng.randint(0, 2))]
     rng.shuffle(told)
     arrival = [chart.phrase("hpi", "emergency") for _ in range(rng.randint(1, 3))]
-    return " ".join([opening, story, *told]) + ("\n\n" if rng.random() < 0.4 else " ") + " ".join(dict.fromkeys(arrival))
+    return (
+        " ".join([opening, story, *told]) + ("\n\n" if rng.random() < 0.4 else " ") + " ".join(dict.fromkeys(arrival))
+    )
 
 
 def review(chart: Chart) -> str:
     """What the patient was asked and denied."""
-    return " ".join([chart.phrase("ros", "full"), *([chart.denial("ros", "absent")] if chart.rng.random() < 0.5 else [])])
+    return " ".join(
+        [chart.phrase("ros", "full"), *([chart.denial("ros", "absent")] if chart.rng.random() < 0.5 else [])]
+    )
 
 
 def past(chart: Chart) -> str:

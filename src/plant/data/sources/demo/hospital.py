@@ -7,6 +7,7 @@ from plant.data.sources.demo.history import bracketed, listed, written
 from plant.data.sources.demo.patients import Told
 from plant.data.sources.demo.wording import mark, sentence
 
+OWN_CARE_SHARE = 0.6  # of the problems; the others are told with care that any problem may get
 # Which fields of medicine make the examination of a system abnormal.
 SYSTEMS = {
     "heart": {"heart"},
@@ -25,6 +26,7 @@ def examination(chart: Chart) -> str:
         state = "abnormal" if chart.themes & themes else "normal"
         if chart.rng.random() < 0.5 + chart.style.length:
             lines.append(chart.phrase("exam", "systems", system, state))
+    lines += [chart.phrase("exam", "finding", finding=finding) for finding in chart.findings(studies=False)]
     if chart.rng.random() < chart.style.length:
         lines.append(chart.phrase("exam", "discharge"))
     return "\n".join(lines)
@@ -32,7 +34,7 @@ def examination(chart: Chart) -> str:
 
 def results(chart: Chart) -> str:
     """Blood panels of one day or more; what is out of range for a reason is out of range here."""
-    days = min(chart.days, 1 + round(chart.style.length * chart.rng.randint(1, 6)))
+    days = min(chart.days, 1 + round(chart.style.length * chart.rng.randint(1, 12)))
     extra = chart.rng.sample(chart.tables.labs["sometimes"], chart.rng.randint(0, 4))
     return "\n".join(_panel(chart, day, days, extra) for day in range(days))
 
@@ -63,20 +65,17 @@ def _value(chart: Chart, analyte: str, cause: Told | None) -> str:
 def imaging(chart: Chart) -> str:
     """Studies: what they found, what they named, what they excluded, and what was normal anyway."""
     rng = chart.rng
-    found = [told for told in chart.told if told.condition.findings and _shows(chart, told)]
-    lines = [chart.phrase("imaging", "finding", finding=chart.finding(told)) for told in found]
+    lines = [chart.phrase("imaging", "finding", finding=finding) for finding in chart.findings(studies=True)]
     for told in chart.named_in.get("imaging", ()):
         test = rng.choice(chart.tables.presentations[told.condition.theme]["test"])
         lines.append(chart.phrase("imaging", "named", name=chart.name(told), test=test))
-    lines += [chart.denial("imaging", "absent", kind="seen") for _ in range(rng.randint(1, 2 + round(2 * chart.style.length)))]
+    lines += [
+        chart.denial("imaging", "absent", kind="seen") for _ in range(rng.randint(1, 2 + round(2 * chart.style.length)))
+    ]
     quiet = [theme for theme in chart.tables.prose["imaging"]["filler"] if theme not in chart.themes]
     lines += [chart.phrase("imaging", "filler", theme) for theme in quiet if rng.random() < chart.style.length]
     rng.shuffle(lines)
     return "\n".join(sentence(line) for line in lines)
-
-
-def _shows(chart: Chart, told: Told) -> bool:
-    return told.telling != "named" or chart.rng.random() < 0.3
 
 
 def course(chart: Chart) -> str:
@@ -89,11 +88,20 @@ def course(chart: Chart) -> str:
     parts += [chart.denial("course", "excluded") for _ in range(rng.randint(1, 3 + round(2 * chart.style.length)))]
     parts += [_other_drug(chart)] if rng.random() < 0.3 else []
     rng.shuffle(parts)
-    padding = chart.tables.prose["course"]["padding"]
-    padding = [chart.say(text) for text in rng.sample(padding, round(chart.style.length * (len(padding) - 1)))]
     routine = [chart.phrase("course", "routine") for _ in range(rng.randint(0, 3))] if by_problem else []
-    parts = [chart.phrase("course", "summary"), *parts, *padding, *dict.fromkeys(routine)]
+    parts = [chart.phrase("course", "summary"), *parts, *_padding(chart), *dict.fromkeys(routine)]
     return ("\n" if by_problem else " ").join(parts)
+
+
+def _padding(chart: Chart) -> list[str]:
+    """What fills the pages of long-winded writers: days, consultations, plans."""
+    length = chart.style.length
+    days = range(2, min(chart.days, round(2 + 14 * length**2)))
+    said = [chart.phrase("course", "days", n=day) for day in days]
+    for kind, share in (("padding", length), ("consults", length**2), ("transitional", length**2)):
+        texts = chart.tables.prose["course"][kind]
+        said += [chart.say(text) for text in chart.rng.sample(texts, round(share * len(texts)))]
+    return said
 
 
 def _problem(chart: Chart, told: Told, *, by_problem: bool) -> str:
@@ -109,10 +117,11 @@ def _unnamed(chart: Chart, told: Told, *, by_problem: bool) -> str:
 
 
 def _care(chart: Chart, told: Told) -> str:
-    own = [chart.say(chart.rng.choice(told.condition.care))] if told.condition.care else []
-    if not own or chart.rng.random() < chart.style.length:
-        own.append(chart.phrase("course", "generic_care"))
-    return " ".join(own)
+    own = told.condition.care if chart.rng.random() < OWN_CARE_SHARE else ()
+    said = [chart.say(chart.rng.choice(own))] if own else []
+    if not said or chart.rng.random() < chart.style.length:
+        said.append(chart.phrase("course", "generic_care"))
+    return " ".join(said)
 
 
 def _other_drug(chart: Chart) -> str:

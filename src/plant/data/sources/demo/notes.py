@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, float, Section], ...] = (
     ("home", 1.0, history.home_medications),
     ("social", 1.0, history.social),
     ("family", 0.9, history.family),
-    ("exam", 0.95, hospital.examination),
+    ("exam", 1.0, hospital.examination),
     ("results", 1.0, hospital.results),
     ("imaging", 1.0, hospital.imaging),
     ("course", 1.0, hospital.course),
@@ -81,7 +81,7 @@ def _chart(patient: Patient, rng: Random) -> Chart:
         home=tuple(home),
         new=tuple(new),
         date=date(rng.randint(2125, 2190), rng.randint(1, 12), rng.randint(1, 28)),
-        days=rng.randint(2, 12),
+        days=rng.randint(2, 16),
         complaint=rng.choice(tables.presentations[told[0].condition.theme]["complaint"]),
         style=style,
         rng=rng,
@@ -96,7 +96,7 @@ def _style(rng: Random) -> Style:
         listing=rng.choice(("numbers", "dashes", "run")),
         width=rng.choice((0, 72, 78, 90)),
         blanks=rng.choice(("brackets", "brackets", "underscores")),
-        length=rng.betavariate(1.3, 2.0),
+        length=rng.betavariate(1.2, 1.9),
     )
 
 

@@ -6,11 +6,22 @@ from functools import cache
 from random import Random
 
 from plant.data.sources.demo.conditions import Combination, Condition, catalogue
+from plant.data.sources.demo.wording import expand
 
 FIELD_BOOST = 7.0  # how much likelier a condition of the patient's own fields of medicine is
+IMPLIED_SHARE, VAGUE_SHARE = 0.25, 0.60  # of the conditions that can be told so; the vague ones lie above the implied
 STAYS = (1, 1, 1, 1, 1, 1, 2, 2, 3, 4)
 SPLITS = ("train", "dev", "test")
 SPLIT_WEIGHTS = (70, 10, 20)
+
+
+@dataclass(frozen=True)
+class Person:
+    """What decides which conditions are likely; `fields` are the fields of medicine that the person keeps busy."""
+
+    sex: str
+    age: int
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -18,9 +29,7 @@ class Patient:
     """Someone with lasting conditions and one stay or more; all notes of a patient lie in one split."""
 
     id: str
-    sex: str
-    age: int
-    fields: tuple[str, ...]
+    person: Person
     lasting: tuple[Condition, ...]
     stays: int
     split: str
@@ -30,27 +39,25 @@ class Patient:
 class Told:
     """A condition as one note tells of it; `codes` are those that its words speak for, its own first.
 
-    `telling` is `named`, `vague` (a name that needs a finding beside it) or `implied` (no name at all).
+    `telling` is `named`, `vague` (a name that needs the finding beside it) or `implied` (no name at all).
     """
 
     condition: Condition
     codes: tuple[str, ...]
     telling: str
+    finding: str
 
 
 def draw_patient(number: int, rng: Random) -> Patient:
     """The patient of this number."""
-    tables = catalogue()
-    sex = rng.choice(("male", "female"))
-    fields = tuple(rng.sample(sorted(tables.presentations), rng.randint(1, 3)))
+    fields = tuple(rng.sample(sorted(catalogue().presentations), rng.randint(1, 3)))
+    person = Person(rng.choice(("male", "female")), int(rng.triangular(19, 94, 70)), fields)
     count = min(11, max(0, round(rng.gauss(4.2, 2.4))))
-    chosen = _draw((), [c for c in tables.conditions if c.lasting], count, sex=sex, fields=fields, rng=rng)
+    chosen = _draw((), [c for c in catalogue().conditions if c.lasting], count, person=person, rng=rng)
     return Patient(
         id=f"patient-{number:05d}",
-        sex=sex,
-        age=int(rng.triangular(19, 94, 68)),
-        fields=fields,
-        lasting=tuple(condition for condition in _with_company(chosen, sex, rng) if condition.lasting),
+        person=person,
+        lasting=tuple(condition for condition in _with_company(chosen, person, rng) if condition.lasting),
         stays=rng.choice(STAYS),
         split=rng.choices(SPLITS, SPLIT_WEIGHTS)[0],
     )
@@ -62,10 +69,10 @@ def draw_stay(patient: Patient, rng: Random) -> tuple[Told, ...]:
     company: list[Condition] = []
     while not any(_is_problem(condition) for condition in company):
         count = 1 + min(5, int(rng.expovariate(0.62)))
-        drawn = _draw(patient.lasting, passing, count, sex=patient.sex, fields=patient.fields, rng=rng)
-        company = _with_company(drawn, patient.sex, rng)
+        drawn = _draw(patient.lasting, passing, count, person=patient.person, rng=rng)
+        company = _with_company(drawn, patient.person, rng)
     codes = [condition.code for condition in company]
-    told = [Told(condition, _codes(condition.code, codes), _telling(condition, rng)) for condition in company]
+    told = [_told(condition, _codes(condition.code, codes), rng) for condition in company]
     return tuple(sorted(told, key=lambda one: not _is_problem(one.condition)))
 
 
@@ -74,36 +81,31 @@ def _is_problem(condition: Condition) -> bool:
 
 
 def _draw(
-    have: Sequence[Condition],
-    pool: Sequence[Condition],
-    count: int,
-    *,
-    sex: str,
-    fields: Sequence[str],
-    rng: Random,
+    have: Sequence[Condition], pool: Sequence[Condition], count: int, *, person: Person, rng: Random
 ) -> list[Condition]:
     """`have` and up to `count` more from the pool, at most one of a family."""
-    weights = [c.weight * (FIELD_BOOST if c.theme in fields else 1.0) for c in pool]
+    weights = [c.weight * (FIELD_BOOST if c.theme in person.fields else 1.0) for c in pool]
     chosen = list(have)
     for condition in rng.choices(pool, weights, k=count):
-        if _fits(condition, chosen, sex):
+        if _fits(condition, chosen, person):
             chosen.append(condition)
     return chosen
 
 
-def _with_company(conditions: Iterable[Condition], sex: str, rng: Random) -> list[Condition]:
+def _with_company(conditions: Iterable[Condition], person: Person, rng: Random) -> list[Condition]:
     """The conditions with those that often come along, without those whose necessary company is missing."""
     chosen = list(conditions)
     for condition in chosen:  # grows while it is read: company has company too
         for brings, probability in _companions(condition.code):
             if rng.random() < probability and not _has(chosen, brings):
-                matching = [c for c in _starting_with(brings) if _fits(c, chosen, sex)]
+                matching = [c for c in _starting_with(brings) if _fits(c, chosen, person)]
                 chosen += rng.choices(matching, [c.weight for c in matching]) if matching else []
     return [c for c in chosen if all(p < 1 or _has(chosen, brings) for brings, p in _companions(c.code))]
 
 
-def _fits(condition: Condition, chosen: Sequence[Condition], sex: str) -> bool:
-    return condition.sex in ("", sex) and all(condition.family != other.family for other in chosen)
+def _fits(condition: Condition, chosen: Sequence[Condition], person: Person) -> bool:
+    possible = condition.may_befall(person.sex, age=person.age)
+    return possible and all(condition.family != other.family for other in chosen)
 
 
 def _has(chosen: Sequence[Condition], prefix: str) -> bool:
@@ -140,8 +142,12 @@ def _together(rule: Combination, present: Sequence[str]) -> bool:
     return all(any(code.startswith(prefixes) for code in present) for prefixes in rule.company)
 
 
-def _telling(condition: Condition, rng: Random) -> str:
+def _told(condition: Condition, codes: tuple[str, ...], rng: Random) -> Told:
     chance = rng.random()
-    if condition.can_be_implied and chance < 0.25:
-        return "implied"
-    return "vague" if condition.vague and condition.findings and chance < 0.55 else "named"
+    telling = "named"
+    if condition.can_be_implied and chance < IMPLIED_SHARE:
+        telling = "implied"
+    elif condition.vague and condition.findings and chance < VAGUE_SHARE:
+        telling = "vague"
+    shown = condition.findings and (telling != "named" or rng.random() < 0.3)
+    return Told(condition, codes, telling, expand(rng.choice(condition.findings), rng, {}) if shown else "")

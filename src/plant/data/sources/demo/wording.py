@@ -1,4 +1,4 @@
-"""Words on paper: choices, slots, abbreviations, slips of the pen, and marks that remember which words speak for a code."""
+"""Words on paper: choices, abbreviations, slips of the pen, and marks on the words that speak for a code."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
