@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import get_args
 
 from plant.data.notes import Source, checked
 from plant.data.sources.cantemist import is_cantemist, open_cantemist
@@ -41,7 +42,7 @@ def open_source(name: str, *, options: SourceOptions | None = None, progress: Pr
 
     `progress` is told of the passes that must be made before the first note can be given.
     """
-    options = options or SourceOptions()
+    options = _checked_options(options or SourceOptions())
     if name == "demo":
         return _demo()
     path = Path(name)
@@ -54,10 +55,19 @@ def open_source(name: str, *, options: SourceOptions | None = None, progress: Pr
     return open_table(path, options)
 
 
+def _checked_options(options: SourceOptions) -> SourceOptions:
+    if options.label_set not in get_args(LabelSet):
+        raise InputError(unknown("label set", options.label_set, get_args(LabelSet)))
+    if not options.separator:
+        raise InputError("the separator of codes is empty: give at least one character, such as ';'")
+    return options
+
+
 def _demo() -> Source:
     from plant.data.sources.demo import demo_codebook, demo_notes
+    from plant.data.sources.demo.conditions import catalogue
 
-    return Source("demo", demo_notes, demo_codebook())
+    return Source("demo", demo_notes, demo_codebook(condition.code for condition in catalogue().conditions))
 
 
 def _named(path: Path, options: SourceOptions, progress: Progress) -> Source:

@@ -1,25 +1,24 @@
-"""Files as streams: plain or gzipped, decoded line by line so that an error can name its line."""
+"""Files as streams: plain or gzipped, in rows or lines that an error can name."""
 
-import csv
 import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from plant.data.sources.delimited import Dialect, Row, RowError, read_rows
 from plant.errors import InputError
 
-MAX_CELL = 50_000_000
+MAX_ROW = 50_000_000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-FREE_BYTES = 1 << 28  # a small file may be as well packed as it likes
 BUFFER = 1 << 20
+FREE_BYTES = 1 << 28  # a small file may be as well packed as it likes
 MAX_RATIO = 200  # notes pack 3 to 10 times; gzip's best, on nothing but zeros, is 1,030
-
-Row = tuple[int, list[str]]
+NOT_UTF8 = "is not UTF-8: convert the file, for example with iconv -f latin1 -t utf-8"
 
 
 def suffix_of(path: Path) -> str:
@@ -30,11 +29,10 @@ def suffix_of(path: Path) -> str:
 
 def stem_of(path: Path) -> str:
     """The name of a file without its kind: `dev1.jsonl.gz` is 'dev1'."""
-    name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
-    return Path(name).stem
+    return Path(path.stem).stem if path.name.lower().endswith(".gz") else path.stem
 
 
-def read_text(path: Path, *, limit: int = MAX_CELL) -> str:
+def read_text(path: Path, *, limit: int = MAX_ROW) -> str:
     """A whole small file, every character as it stands, since evidence counts characters."""
     with open_bytes(path) as stream:
         content = stream.read(limit + 1)
@@ -44,45 +42,36 @@ def read_text(path: Path, *, limit: int = MAX_CELL) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(_undecodable(path, line)) from error
+        raise InputError(f"{path}, line {line} {NOT_UTF8}") from error
 
 
-def csv_rows(path: Path, *, delimiter: str = ",", limit: int = MAX_CELL) -> Iterator[Row]:
+def csv_rows(path: Path, *, delimiter: str = ",", limit: int = MAX_ROW) -> Iterator[Row]:
     """The rows of a table with the lines they begin at; cells may hold line breaks and doubled quotes."""
-    csv.field_size_limit(max(csv.field_size_limit(), limit))  # one for the process, so it is only ever raised
     with open_bytes(path) as stream:
-        reader = csv.reader(_decoded(stream, path, limit), delimiter=delimiter, strict=True)
-        line = 1
+        _skip_mark(stream, path)
         try:
-            for row in reader:
-                if row:
-                    yield line, _fitting(row, limit, f"{path}, line {line}")
-                line = reader.line_num + 1
-        except UnicodeDecodeError as error:
-            raise InputError(_broken_line(path, reader.line_num + 1, error, limit)) from error
-        except csv.Error as error:
-            raise InputError(_broken_table(path, line, str(error), limit)) from error
+            yield from read_rows(stream, Dialect(delimiter, limit))
+        except RowError as error:
+            raise InputError(f"{path}, line {error.line}: {error}") from error
 
 
-def json_rows(path: Path, *, limit: int = MAX_CELL) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(path: Path, *, limit: int = MAX_ROW) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file of JSON lines with their line numbers; empty lines are passed over."""
     with open_bytes(path) as stream:
-        lines = _decoded(stream, path, 2 * limit)
-        number = 0
-        try:
-            for number, line in enumerate(lines, start=1):
-                if not line.isspace():
-                    yield number, _json_object(line, f"{path}, line {number}")
-        except UnicodeDecodeError as error:
-            raise InputError(_broken_line(path, number + 1, error, 2 * limit)) from error
+        _skip_mark(stream, path)
+        for number, line in enumerate(iter(partial(stream.readline, limit + 1), b""), start=1):
+            if len(line) > limit:
+                raise InputError(f"{path}, line {number} is longer than {limit:,} bytes: is this a file of notes?")
+            if not line.isspace():
+                yield number, _json_object(line, f"{path}, line {number}")
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[BinaryIO]:
+def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
     """A file as bytes, unpacked where its name ends in .gz; what goes wrong while it is read becomes an InputError."""
     try:
         with path.open("rb", buffering=BUFFER) as packed:
-            yield _unpacked(packed) if path.name.lower().endswith(".gz") else packed
+            yield io.BufferedReader(_Unpacked(packed, path), BUFFER) if path.name.lower().endswith(".gz") else packed
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -91,70 +80,45 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _unpacked(packed: BinaryIO) -> BinaryIO:
-    return io.BufferedReader(gzip.GzipFile(fileobj=packed), buffer_size=BUFFER)
+class _Unpacked(io.RawIOBase):
+    """What a gzipped file holds, up to the size that a file of its size can honestly hold."""
+
+    def __init__(self, packed: BinaryIO, path: Path) -> None:
+        self._unpacked = gzip.GzipFile(fileobj=packed)
+        self._path = path
+        self._left = max(FREE_BYTES, path.stat().st_size * MAX_RATIO)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._unpacked.read(len(buffer))
+        self._left -= len(content)
+        if self._left < 0:
+            problem = f"unpacks to more than {MAX_RATIO} times its size: unpack it by hand if you trust it"
+            raise InputError(f"{self._path} {problem}")
+        buffer[: len(content)] = content
+        return len(content)
 
 
-def _decoded(stream: BinaryIO, path: Path, limit: int) -> Iterator[str]:
-    """The lines of a stream as text; all of it runs in C, which is what makes reading fast."""
-    if stream.peek(3)[:3] == BYTE_ORDER_MARK:  # type: ignore[attr-defined]
-        stream.read(3)
-    elif not stream.peek(1):  # type: ignore[attr-defined]
+def _skip_mark(stream: io.BufferedReader, path: Path) -> None:
+    """Pass over a byte order mark; an empty file is an error."""
+    start = stream.peek(len(BYTE_ORDER_MARK))
+    if not start:
         raise InputError(f"{path} is empty")
-    readline: Callable[[int], bytes] = stream.readline
-    if path.name.lower().endswith(".gz"):
-        readline = _capped(readline, path)
-    return map(bytes.decode, iter(partial(readline, limit), b""))
+    if start.startswith(BYTE_ORDER_MARK):
+        stream.read(len(BYTE_ORDER_MARK))
 
 
-def _capped(readline: Callable[[int], bytes], path: Path) -> Callable[[int], bytes]:
-    """The same lines up to the size that a file of this size can honestly unpack to."""
-    left = max(FREE_BYTES, path.stat().st_size * MAX_RATIO)
-
-    def capped(limit: int) -> bytes:
-        nonlocal left
-        line = readline(limit)
-        left -= len(line)
-        if left < 0:
-            raise InputError(
-                f"{path} unpacks to more than {MAX_RATIO} times its size: unpack it by hand if you trust it"
-            )
-        return line
-
-    return capped
-
-
-def _json_object(line: str, where: str) -> dict[str, Any]:
+def _json_object(line: bytes, where: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        what = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else "too deep"
-        raise InputError(f"{where} is not valid JSON: {what}") from error
+        value = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} {NOT_UTF8}") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where} is not valid JSON: {error.msg} at column {error.colno}") from error
+    except RecursionError as error:
+        raise InputError(f"{where} is not valid JSON: brackets in brackets without end") from error
     if not isinstance(value, dict):
         raise InputError(f"{where} holds no JSON object: each line is one note, such as {{'id': ..., 'text': ...}}")
     return value
-
-
-def _fitting(row: list[str], limit: int, where: str) -> list[str]:
-    if max(map(len, row)) > limit:
-        raise InputError(f"{where}: a cell is longer than {limit:,} characters; is a quote never closed?")
-    return row
-
-
-def _broken_line(path: Path, line: int, error: UnicodeDecodeError, limit: int) -> str:
-    if len(error.object) >= limit:
-        return f"{path}, line {line} is longer than {limit:,} bytes: is this a file of notes?"
-    return _undecodable(path, line)
-
-
-def _undecodable(path: Path, line: int) -> str:
-    return f"{path}, line {line} is not UTF-8: convert the file, for example with iconv -f latin1 -t utf-8"
-
-
-def _broken_table(path: Path, line: int, error: str, limit: int) -> str:
-    where = f"{path}, row that begins at line {line}"
-    if "field limit" in error:
-        return f"{where}: a cell is longer than {limit:,} characters; is a quote never closed?"
-    if "unexpected end of data" in error:
-        return f"{where}: a quote is opened and never closed"
-    return f"{where}: a quote stands where none may stand; quotes inside of a quoted cell are doubled"

@@ -11,7 +11,7 @@ from plant.codes.codebook import CodeBook
 from plant.codes.icd import normalise
 from plant.data.notes import Source
 from plant.data.sources.books import given_book, official_book
-from plant.data.sources.files import MAX_CELL, csv_rows
+from plant.data.sources.files import MAX_ROW, csv_rows
 from plant.data.sources.labels import choose_codes
 from plant.data.sources.lists import find_lists, read_splits
 from plant.data.sources.options import SourceOptions
@@ -71,7 +71,7 @@ def find_table(folder: Path, stem: str, *, deepest: int = DEEPEST) -> Path | Non
     return None
 
 
-def table_rows(path: Path, names: tuple[str, ...], *, limit: int = MAX_CELL) -> Iterator[tuple[int, tuple[str, ...]]]:
+def table_rows(path: Path, names: tuple[str, ...], *, limit: int = MAX_ROW) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The named columns of a table, upper and lower case being the same, with the lines that rows begin at."""
     rows = csv_rows(path, limit=limit)
     _, header = next(rows, (0, []))
@@ -93,14 +93,14 @@ def open_mimic(release: Release, folder: Path, options: SourceOptions, progress:
     facts: Counter[str] = Counter()
     codes = _codes_by_admission(release, folder, system, options, facts, progress)
     splits = _splits(folder, options)
-    parts = _count_parts(release.parts(notes_table, options.max_cell), codes, splits, facts, progress)
+    parts = _count_parts(release.parts(notes_table, options.max_row), codes, splits, facts, progress)
     kept = _kept_codes(release, folder, options, {admission: codes[admission] for admission in parts})
     codes = {admission: tuple(filter(kept.__contains__, codes[admission])) for admission in parts}
     expected = {admission: count for admission, count in parts.items() if codes[admission]}
     facts["admissions without a code of the label set"] = len(parts) - len(expected)
 
     def notes() -> Iterator[Note]:
-        for admission in gathered(release.parts(notes_table, options.max_cell), expected):
+        for admission in gathered(release.parts(notes_table, options.max_row), expected):
             yield _note(admission, codes, splits)
 
     return Source(
@@ -166,7 +166,7 @@ def _codes_by_admission(
 def _code_rows(release: Release, path: Path, options: SourceOptions) -> Iterator[tuple[str, str, str]]:
     """Admission, code and ICD version of each row."""
     names = ("hadm_id", release.code_column, *filter(None, [release.version_column]))
-    for line, (admission, code, *versions) in table_rows(path, names, limit=options.max_cell):
+    for line, (admission, code, *versions) in table_rows(path, names, limit=options.max_row):
         version = versions[0].strip() if versions else "9"
         if version not in VERSIONS:
             raise InputError(f"{path}, line {line}: {unknown('ICD version', version[:8], VERSIONS)}")

@@ -24,4 +24,4 @@ class SourceOptions:
     codes_file: str = ""  # one code per line: the codes of the label set
     splits: str = ""  # a folder of published id lists, or a table of ids and splits
     min_code_count: int | None = None  # codes of fewer notes are left out; None: as the corpus is published
-    max_cell: int = 50_000_000  # characters of one cell; more is a damaged file
+    max_row: int = 50_000_000  # bytes of one row, line or text; more is a damaged file

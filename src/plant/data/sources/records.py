@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plant.data.sources.files import MAX_CELL, csv_rows, json_rows, suffix_of
+from plant.data.sources.files import MAX_ROW, csv_rows, json_rows, suffix_of
 from plant.errors import InputError, unknown
 
 KINDS = ("csv", "tsv", "jsonl", "ndjson", "parquet")
@@ -14,7 +14,7 @@ BATCH = 512  # rows of a Parquet file in memory at a time
 Placed = tuple[str, Mapping[str, Any]]
 
 
-def records(path: Path, *, limit: int = MAX_CELL) -> Iterator[Placed]:
+def records(path: Path, *, limit: int = MAX_ROW) -> Iterator[Placed]:
     """The rows of a file by column; CSV, TSV and JSON lines may be gzipped."""
     kind = suffix_of(path)
     if kind not in KINDS:

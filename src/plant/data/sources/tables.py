@@ -61,13 +61,13 @@ def _notes(path: Path, split: str, options: SourceOptions) -> Iterator[Note]:
     def maker(present: tuple[str, ...]) -> Maker:
         return note_maker(find_columns(present, options, where=str(path)), options, name=stem_of(path), split=split)
 
-    for number, (place, record) in enumerate(records(path, limit=options.max_cell), start=1):
+    for number, (place, record) in enumerate(records(path, limit=options.max_row), start=1):
         yield maker(tuple(record))(record, number, place)  # lines of JSON need not all have the same keys
 
 
 def _check_first(path: Path, options: SourceOptions) -> bool:
     """Whether a table has codes; a missing file, column or row is told now rather than after an hour of reading."""
-    first = next(records(path, limit=options.max_cell), None)
+    first = next(records(path, limit=options.max_row), None)
     if first is None:
         raise InputError(f"{path} holds no notes")
     return bool(find_columns(tuple(first[1]), options, where=str(path)).codes)
