@@ -11,7 +11,7 @@ from plant.data.corpus import Documents
 from plant.text.vocab import SPECIAL
 
 _STRIDE = 16  # most labels meet few tokens, so a row is read in strides and empty ones are passed by
-Tokens = NDArray[np.uint16] | NDArray[np.int32]
+Tokens = NDArray[np.uint16 | np.int32]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _summed(parts: list[NDArray[np.int64] | NDArray[np.int32]]) -> tuple[NDArray
     return keys, sums
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _distinct_lengths(tokens, starts, n_tokens, first):  # type: ignore[no-untyped-def]
     lengths = np.zeros(len(starts) - 1, dtype=np.int64)
     seen_in = np.full(n_tokens, -1, dtype=np.int64)
@@ -150,7 +150,7 @@ def _distinct_lengths(tokens, starts, n_tokens, first):  # type: ignore[no-untyp
     return lengths
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _fill_distinct(tokens, starts, n_tokens, first, distinct):  # type: ignore[no-untyped-def]
     seen_in = np.full(n_tokens, -1, dtype=np.int64)
     counts = np.zeros(n_tokens, dtype=np.int64)
@@ -166,7 +166,7 @@ def _fill_distinct(tokens, starts, n_tokens, first, distinct):  # type: ignore[n
     return counts
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _count_pairs(token_starts, tokens, document_starts, documents, n_tokens, pair_tokens, together):  # type: ignore[no-untyped-def]
     """Add up the token sets of each label's documents in one row, then read the row out and wipe it."""
     row = np.zeros((n_tokens + _STRIDE - 1) // _STRIDE * _STRIDE, dtype=np.int32)

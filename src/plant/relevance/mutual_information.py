@@ -41,8 +41,10 @@ def _candidates(counts: Counts, form: Form, keep: int) -> tuple[NDArray[np.int64
     pairs = (counts.starts, counts.tokens, counts.together)
     logs = _x_log_x(counts.n_documents)
     starts = _score_pairs(marginals, pairs, by_frequency, logs, _FORM_NUMBERS[form], keep, tokens, values)
-    falling = _LOW_HALF - values[: starts[-1]].view(np.uint32)  # the bits of positive floats sort like the floats
-    return starts, falling << 32 | tokens[: starts[-1]]
+    falling = _LOW_HALF - values[: starts[-1]].view(np.uint32).astype(
+        np.uint64
+    )  # the bits of positive floats sort like the floats
+    return starts, falling << np.uint64(32) | tokens[: starts[-1]]
 
 
 def _x_log_x(largest: int) -> NDArray[np.float64]:
@@ -51,7 +53,7 @@ def _x_log_x(largest: int) -> NDArray[np.float64]:
     return x * np.log(np.maximum(x, 1.0))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, error_model="numpy")
 def _information(together, with_token, with_label, n, logs, form):  # type: ignore[no-untyped-def]
     """The closed form of the four cells; exact integers decide about independence, so rounding cannot."""
     excess = together * n - with_token * with_label
@@ -66,7 +68,7 @@ def _information(together, with_token, with_label, n, logs, form):  # type: igno
     return information / n
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _score_pairs(marginals, pairs, by_frequency, logs, form, keep, tokens, values):  # type: ignore[no-untyped-def]
     """Information of the tokens that meet a label and, `positive` apart, of the most frequent ones that never do.
 

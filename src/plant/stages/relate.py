@@ -1,14 +1,13 @@
 """relate: from fitted notes to the tokens that say most about each label."""
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from plant.data.corpus import TrainingView
 from plant.recipe import Relate
-from plant.relevance.counts import Incidence, count, incidence, label_blocks, token_type
+from plant.relevance.counts import count, incidence, label_blocks, token_type
 from plant.relevance.mutual_information import best_tokens
 from plant.relevance.relevance import Relevance
 from plant.types import Progress, silent
