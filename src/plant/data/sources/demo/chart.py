@@ -15,7 +15,7 @@ from plant.data.sources.demo.wording import abbreviated, expand, mark, misspelt,
 # How likely each section names a condition of a place; the first section takes it if no other did.
 NAMED_IN: Mapping[str, Mapping[str, float]] = {
     "chronic": {"past": 0.62, "hpi": 0.28, "course": 0.28, "diagnosis": 0.22},
-    "acute": {"course": 0.80, "diagnosis": 0.45, "imaging": 0.15},
+    "acute": {"course": 0.80, "diagnosis": 0.45},
     "injury": {"imaging": 0.55, "course": 0.65, "diagnosis": 0.45},
     "surgery": {"surgery": 0.85, "hpi": 0.15},
     "social": {"social": 1.0},

@@ -88,8 +88,8 @@ def course(chart: Chart) -> str:
     parts += [chart.denial("course", "excluded") for _ in range(rng.randint(1, 3 + round(2 * chart.style.length)))]
     parts += [_other_drug(chart)] if rng.random() < 0.3 else []
     rng.shuffle(parts)
-    routine = [chart.phrase("course", "routine") for _ in range(rng.randint(0, 3))] if by_problem else []
-    parts = [chart.phrase("course", "summary"), *parts, *_padding(chart), *dict.fromkeys(routine)]
+    routine = rng.sample(chart.tables.prose["course"]["routine"], rng.randint(0, 3)) if by_problem else []
+    parts = [chart.phrase("course", "summary"), *parts, *_padding(chart), *map(chart.say, routine)]
     return ("\n" if by_problem else " ").join(parts)
 
 
@@ -120,7 +120,7 @@ def _care(chart: Chart, told: Told) -> str:
     own = told.condition.care if chart.rng.random() < OWN_CARE_SHARE else ()
     said = [chart.say(chart.rng.choice(own))] if own else []
     if not said or chart.rng.random() < chart.style.length:
-        said.append(chart.phrase("course", "generic_care"))
+        said.append(chart.phrase("course", "kept" if told.condition.lasting else "treated"))
     return " ".join(said)
 
 
