@@ -109,7 +109,7 @@ def _document_counts(
 
 
 def _counts(rows: NDArray[np.int64], columns: NDArray[np.int64], *, shape: tuple[int, int]) -> csr_array:
-    counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    counts = csr_array((np.ones(len(rows)), (rows.astype(np.int32), columns.astype(np.int32))), shape=shape)
     counts.sum_duplicates()
     return counts
 
