@@ -30,7 +30,7 @@ class Relate:
     """Mutual information between tokens and labels."""
 
     form: Literal["mi", "normalised", "positive"] = "positive"
-    keep: int = 1000
+    keep: int = 1000  # tokens per label
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,14 @@ class Rank:
 
     form: Literal["mlp", "bilinear"] = "bilinear"
     size: int = 128
-    hidden: int = 128
+    hidden: int = 128  # of the mlp
+    vectors: Literal["random", "language-model"] = "random"  # where token embeddings start; a model's have its own size
     grade: Literal["log-rank", "scaled"] = "log-rank"
     k: int = 15
     sigma: float = 1.0
     epochs: int = 40
     labels_per_batch: int = 64
-    learning_rate: float = 0.01
+    learning_rate: float = 0.1
     weight_decay: float = 0.0
     patience: int = 5
 

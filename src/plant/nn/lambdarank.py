@@ -15,8 +15,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from plant.relevance.counts import Tokens
-
 _HIGHEST_POWER = 80.0  # exp of more overflows in single precision
 _SPAN = 4096  # tokens at a time: they stay in the cache, and single precision sums of so many are good to 1e-6
 
@@ -31,7 +29,7 @@ class Lambdas:
 
 def lambdarank(
     scores: NDArray[np.float32],
-    tokens: Tokens,
+    tokens: NDArray[np.integer],
     gains: NDArray[np.float64],
     *,
     k: int,
@@ -46,10 +44,18 @@ def lambdarank(
     ndcg = np.empty(len(scores), dtype=np.float64)
 
     def work(rows: slice) -> None:
-        _lambdas(scores[rows], tokens[rows], gains[rows], min(k, scores.shape[1]), sigma, gradients[rows], ndcg[rows])
+        mine = (scores[rows], tokens[rows], gains[rows])
+        _lambdas(*mine, min(k, scores.shape[1]), float(sigma), gradients[rows], ndcg[rows])
 
     in_threads(work, len(scores), threads)
     return Lambdas(gradients, ndcg)
+
+
+def ndcg_at(
+    scores: NDArray[np.float32], tokens: NDArray[np.integer], gains: NDArray[np.float64], *, k: int
+) -> NDArray[np.float64]:
+    """nDCG@k of each label over the whole vocabulary; lists and ties as for `lambdarank`."""
+    return _ndcg(scores, tokens, gains, min(k, scores.shape[1]))
 
 
 def in_threads(work: Callable[[slice], None], n_rows: int, threads: int) -> None:
@@ -65,26 +71,46 @@ def in_threads(work: Callable[[slice], None], n_rows: int, threads: int) -> None
 
 @njit(cache=True, nogil=True)
 def _lambdas(scores, tokens, gains, k, sigma, gradients, ndcg):  # type: ignore[no-untyped-def]
-    n = scores.shape[1]
     discounts = 1.0 / np.log2(np.arange(k) + 2.0)
-    gain = np.zeros(n, dtype=np.float64)  # of one label, by token; wiped after use
+    gain = np.zeros(scores.shape[1], dtype=np.float64)  # of one label, by token; wiped after use
     top = np.empty(k, dtype=np.int64)
     for label in range(len(scores)):
-        ideal = 0.0
-        for place in range(tokens.shape[1]):
-            if gains[label, place] > 0.0:
-                gain[tokens[label, place]] = gains[label, place]
-                if place < k:
-                    ideal += gains[label, place] * discounts[place]
         gradients[label] = 0.0
         ndcg[label] = 1.0
+        ideal = _spread_gains(tokens[label], gains[label], discounts, gain)
         if ideal > 0.0:
             _find_top(scores[label], top)
             ndcg[label] = (gain[top] * discounts).sum() / ideal
             _pairs_within(scores[label], gain, top, discounts, sigma, sigma / ideal, gradients[label])
             _pairs_with_rest(scores[label], gain, top, discounts, sigma, sigma / ideal, gradients[label])
-        for place in range(tokens.shape[1]):
-            gain[tokens[label, place]] = 0.0
+        gain[tokens[label]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _ndcg(scores, tokens, gains, k):  # type: ignore[no-untyped-def]
+    discounts = 1.0 / np.log2(np.arange(k) + 2.0)
+    gain = np.zeros(scores.shape[1], dtype=np.float64)
+    top = np.empty(k, dtype=np.int64)
+    ndcg = np.ones(len(scores), dtype=np.float64)
+    for label in range(len(scores)):
+        ideal = _spread_gains(tokens[label], gains[label], discounts, gain)
+        if ideal > 0.0:
+            _find_top(scores[label], top)
+            ndcg[label] = (gain[top] * discounts).sum() / ideal
+        gain[tokens[label]] = 0.0
+    return ndcg
+
+
+@njit(cache=True, nogil=True)
+def _spread_gains(tokens, gains, discounts, gain):  # type: ignore[no-untyped-def]
+    """Put the gains of a list at their tokens; the result is the DCG@k of the list's own order."""
+    ideal = 0.0
+    for place in range(len(tokens)):
+        if gains[place] > 0.0:  # not the padding of short lists
+            gain[tokens[place]] = gains[place]
+            if place < len(discounts):
+                ideal += gains[place] * discounts[place]
+    return ideal
 
 
 @njit(cache=True, nogil=True)

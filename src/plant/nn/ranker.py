@@ -3,7 +3,7 @@
 Both forms score every pair of some labels and some tokens without ever holding an array of pairs x features.
 """
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -16,20 +16,6 @@ from plant.nn.pairs import (
     two_layer_scores_torch,
 )
 from plant.registry import Registry
-
-
-@runtime_checkable
-class Ranker(Protocol):
-    """Scores tokens for labels: the higher, the more a token says about the label."""
-
-    token_vectors: nn.Parameter
-    label_vectors: nn.Parameter
-
-    def scores(
-        self, tokens: Int[Tensor, "asked_token"], labels: Int[Tensor, "asked_label"]
-    ) -> Float[Tensor, "asked_label asked_token"]: ...
-
-    def pair_scores(self, tokens: Int[Tensor, "pair"], labels: Int[Tensor, "pair"]) -> Float[Tensor, "pair"]: ...
 
 
 class BilinearRanker(nn.Module):
@@ -93,6 +79,7 @@ class TwoLayerRanker(nn.Module):
         return self.token_vectors[tokens] @ self.token_layer.T
 
 
+Ranker = BilinearRanker | TwoLayerRanker
 RANKERS: Registry[Ranker] = Registry("ranker", {"bilinear": BilinearRanker, "mlp": TwoLayerRanker})
 
 
