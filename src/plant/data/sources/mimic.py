@@ -71,6 +71,11 @@ def find_table(folder: Path, stem: str, *, deepest: int = DEEPEST) -> Path | Non
     return None
 
 
+def number(cell: str) -> int:
+    """A whole number to sort by; nothing else counts."""
+    return int(cell) if cell.strip().isdecimal() else 0
+
+
 def table_rows(path: Path, names: tuple[str, ...], *, limit: int = MAX_ROW) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The named columns of a table, upper and lower case being the same, with the lines that rows begin at."""
     rows = csv_rows(path, limit=limit)

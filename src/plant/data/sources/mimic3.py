@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plant.data.notes import Source
-from plant.data.sources.mimic import Part, Release, find_table, open_mimic, table_rows
+from plant.data.sources.mimic import Part, Release, find_table, number, open_mimic, table_rows
 from plant.data.sources.options import SourceOptions
 from plant.types import Progress
 
@@ -36,7 +36,7 @@ def discharge_parts(path: Path, limit: int) -> Iterator[Part]:
     """The rows of NOTEEVENTS that are discharge summaries or addenda to them."""
     for _, (category, row, *rest) in table_rows(path, COLUMNS, limit=limit):
         if category.strip().lower() == "discharge summary":
-            yield _part(int(row or 0), *rest)
+            yield _part(number(row), *rest)
 
 
 def _part(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plant.data.notes import Source
-from plant.data.sources.mimic import Part, Release, find_table, open_mimic, table_rows
+from plant.data.sources.mimic import Part, Release, find_table, number, open_mimic, table_rows
 from plant.data.sources.options import SourceOptions
 from plant.types import Progress
 
@@ -27,7 +27,7 @@ def discharge_parts(path: Path, limit: int) -> Iterator[Part]:
         yield Part(
             admission=admission.strip(),
             patient=patient.strip(),
-            order=(int(sequence or 0), time, note),
+            order=(number(sequence), time, note),
             text=text,
             fault=_fault(admission, text),
         )
