@@ -13,7 +13,7 @@ from plant.data.notes import checked
 from plant.data.roles import Plan
 from plant.errors import InputError
 from plant.recipe import Recipe, load_recipe
-from plant.stages.everything import fit_coder, member_recipes
+from plant.stages.everything import Settings, fit_coder, member_recipes
 from plant.stages.fitted import FittedCoder, load_coder, save_coder
 from plant.types import Note, Prediction, Progress, silent
 
@@ -60,7 +60,7 @@ class Coder:
         prepare = member_recipes(self.recipe)[0].prepare
         plan = Plan(fit=("train",), choose=choose)
         corpus = build_corpus(checked(notes), codebook, prepare, plan=plan, seed=self.recipe.seed)
-        self._fitted = fit_coder(corpus, self.recipe, progress=progress)
+        self._fitted = fit_coder(corpus, self.recipe, Settings(progress=progress))
         return self
 
     def predict(

@@ -10,7 +10,9 @@ from plant.cli.predict import add_coder_options
 def configure(parser: argparse.ArgumentParser) -> None:
     add_coder_options(parser)
     parser.add_argument("--note", default="", metavar="ID", help="the note to explain (default: the first)")
-    parser.add_argument("--code", action="append", default=[], help="explain this code; may be repeated (default: accepted)")
+    parser.add_argument(
+        "--code", action="append", default=[], help="explain this code; may be repeated (default: accepted)"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page with the words lit, code by code")
 
 

@@ -31,7 +31,10 @@ mark {{ background: rgba(230, 159, 0, var(--w)); padding: 0 .1em; border-bottom:
 def terminal_text(text: str, prediction: Prediction, *, colour: bool | None = None) -> str:
     """Each code with the phrases that speak for it, in their surroundings."""
     colour = sys.stdout.isatty() if colour is None else colour
-    blocks = ["\n".join([_headline(scored, colour), *_snippets(text, scored.evidence, colour)]) for scored in prediction.ranked]
+    blocks = [
+        "\n".join([_headline(scored, colour), *_snippets(text, scored.evidence, colour)])
+        for scored in prediction.ranked
+    ]
     return f"note {prediction.id}\n\n" + "\n\n".join(blocks)
 
 

@@ -14,8 +14,18 @@ import plant
 from plant.errors import PlantError
 
 VERBS = {
+    "demo": "fit the embedded corpus and show explained codes",
     "prepare": "read notes and codes into a corpus",
+    "relate": "find the tokens that say most about each code",
+    "rank": "train the ranker of tokens per code",
+    "pretrain": "train a language model on the notes' text",
+    "run": "all stages: from notes to a coder",
+    "predict": "code notes with a fitted coder",
+    "explain": "show the words that speak for each code",
+    "evaluate": "measure a run, or predictions in files, against the gold codes",
+    "compare": "compare systems, with significance",
     "show": "look at a corpus, a relevance, a language model, a run",
+    "parts": "list recipes, encoders, decoders, losses and explainers",
 }
 
 

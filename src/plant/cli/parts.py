@@ -2,8 +2,13 @@
 
 import argparse
 import json
+from typing import TYPE_CHECKING, Any
 
 from plant.cli.console import print_table
+
+if TYPE_CHECKING:
+    from plant.recipe import Recipe
+    from plant.registry import Registry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.nn.table import DECODERS, ENCODERS, LOSSES
     from plant.recipe import load_recipe, named_recipes
 
-    tables = {"encoders": ENCODERS, "decoders": DECODERS, "losses": LOSSES}
+    tables: dict[str, Registry[Any]] = {"encoders": ENCODERS, "decoders": DECODERS, "losses": LOSSES}
     if arguments.json:
         parts = {name: sorted(table.builders) for name, table in tables.items()}
         print(json.dumps({"recipes": list(named_recipes()), **parts, "explainers": sorted(EXPLAINERS)}))
@@ -31,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"\nexplainers: {', '.join(EXPLAINERS)}")
 
 
-def _row(name: str, recipe) -> list[str]:  # type: ignore[no-untyped-def]
+def _row(name: str, recipe: "Recipe") -> list[str]:
     if recipe.system == "members":
         return [name, " + ".join(recipe.members), "", ""]
     if recipe.system != "classifier":

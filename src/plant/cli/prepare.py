@@ -28,7 +28,9 @@ HELP = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source_path", metavar="SOURCE", help="demo, a file (csv, tsv, jsonl, parquet, also .gz), or a folder")
+    parser.add_argument(
+        "source_path", metavar="SOURCE", help="demo, a csv, tsv, jsonl or parquet file, or a folder"
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the corpus")
     add_source_options(parser)
     add_plan_options(parser)
@@ -45,25 +47,21 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
                         help="how notes without splits are parted, by patient (default: random)")  # fmt: skip
 
 
-def source_options(arguments: argparse.Namespace) -> SourceOptions:
-    """The options as the command line gave them."""
-    return SourceOptions(**{field.name: getattr(arguments, field.name) for field in fields(SourceOptions)})
+def request_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
+    """The source and the plan as the command line gave them."""
+    from plant.data.roles import parse_plan
+    from plant.pipeline import Request
+
+    options = SourceOptions(**{field.name: getattr(arguments, field.name) for field in fields(SourceOptions)})
+    plan = parse_plan(fit=arguments.fit, choose=arguments.choose, report=arguments.report)
+    return Request(arguments.source_path, options, plan, arguments.make_splits)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.data.roles import parse_plan
     from plant.pipeline import prepare_once
 
     with progress() as tell:
-        made = prepare_once(
-            arguments.source_path,
-            Path(arguments.out),
-            chosen_recipe(arguments),
-            options=source_options(arguments),
-            plan=parse_plan(fit=arguments.fit, choose=arguments.choose, report=arguments.report),
-            make_splits=arguments.make_splits,
-            progress=tell,
-        )
+        made = prepare_once(request_of(arguments), Path(arguments.out), chosen_recipe(arguments), progress=tell)
     facts = made.manifest.facts
     counts = ", ".join(f"{count:,} {name}" for name, count in facts["notes"].items())
     say(f"{'prepared' if made.new else 'already there, unchanged'}: {arguments.out}")

@@ -50,7 +50,11 @@ def _print_summary(summary) -> None:  # type: ignore[no-untyped-def]
         for name, s in summary.splits.items()
     ]  # fmt: skip
     print_table(header, rows)
-    print(f"\n{summary.codes:,} codes, {summary.fitted_codes:,} of them in fitted notes, {summary.rare_codes:,} in fewer")
-    print(f"than 10; {summary.described_codes:,} described. Vocabulary: {summary.vocabulary:,} words of the fitted notes.")
+    print(
+        f"\n{summary.codes:,} codes, {summary.fitted_codes:,} of them in fitted notes, {summary.rare_codes:,} in fewer"
+    )
+    print(
+        f"than 10; {summary.described_codes:,} described. Vocabulary: {summary.vocabulary:,} words of the fitted notes."
+    )
     for sentence in summary.health:
         print(f"! {sentence}")

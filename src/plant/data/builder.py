@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Corpus, Documents, Role
 from plant.data.roles import Plan, assign_roles
-from plant.data.spool import Ragged, Spool
 from plant.data.splits import check_groups, random_split, stratified_split
+from plant.data.spool import Ragged, Spool
 from plant.errors import InputError
 from plant.recipe import Prepare
 from plant.text.surfaces import Surfaces
@@ -167,7 +167,7 @@ def _numbered(documents: Documents, roles: NDArray[np.int8], builder: Builder) -
     forms = builder.surfaces.forms()
     counting = {Role.FIT, Role.UNLABELLED} if builder.recipe.unlabelled_words else {Role.FIT}
     counts = np.zeros(len(forms), np.int64)
-    for row in np.flatnonzero(np.isin(roles, list(counting))):
+    for row in np.flatnonzero(np.isin(roles, list(counting))).tolist():
         np.add.at(counts, documents.tokens_of(row), 1)
     by_form: dict[str, int] = {}
     for word, count in zip(forms, counts.tolist(), strict=True):

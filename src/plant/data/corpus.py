@@ -57,9 +57,9 @@ class Documents:
         """The text as it was given; empty where the corpus keeps no texts."""
         return self.text[self.text_starts[document] : self.text_starts[document + 1]].tobytes().decode("utf-8")
 
-    def targets(self, n_labels: int, *, dtype: type = np.float32) -> NDArray[np.generic]:
+    def targets(self, n_labels: int) -> NDArray[np.float32]:
         """The labels as a dense 0/1 matrix, documents x labels; for evaluation of small sets."""
-        dense = np.zeros((len(self), n_labels), dtype=dtype)
+        dense = np.zeros((len(self), n_labels), np.float32)
         rows = np.repeat(np.arange(len(self)), np.diff(self.label_starts))
         dense[rows, self.labels] = 1
         return dense
@@ -97,7 +97,7 @@ class TrainingView:
 def training_view(corpus: Corpus) -> TrainingView:
     """The only door through which a fitting stage sees a corpus."""
     documents = take(corpus.documents, np.flatnonzero(corpus.role == Role.FIT))
-    kept = np.unique(documents.labels)
+    kept = np.unique(documents.labels).astype(np.int64)
     return TrainingView(
         vocab=corpus.vocab,
         codebook=corpus.codebook,
@@ -118,7 +118,7 @@ def held_out(corpus: Corpus, role: Role, codes: tuple[str, ...]) -> Documents:
 
 def gold_codes(corpus: Corpus, role: Role) -> list[tuple[str, ...]]:
     """All codes of the notes of a role, those that no fitted note has included."""
-    rows = np.flatnonzero(corpus.role == role)
+    rows = np.flatnonzero(corpus.role == role).tolist()
     return [tuple(corpus.codes[label] for label in corpus.documents.labels_of(row)) for row in rows]
 
 

@@ -29,7 +29,13 @@ def parse_plan(*, fit: str = "", choose: str = "", report: str = "") -> Plan:
 
 
 def assign_roles(
-    splits: Sequence[str], labelled: NDArray[np.bool_], plan: Plan, *, ids: Sequence[str], groups: Sequence[str], seed: int
+    splits: Sequence[str],
+    labelled: NDArray[np.bool_],
+    plan: Plan,
+    *,
+    ids: Sequence[str],
+    groups: Sequence[str],
+    seed: int,
 ) -> NDArray[np.int8]:
     """The role of each note by its split; a split in which no note has a code is unlabelled text."""
     names = sorted(set(splits))
@@ -43,7 +49,8 @@ def assign_roles(
     roles = np.array([by_split.get(split, Role.UNUSED) for split in splits], dtype=np.int8)
     if isinstance(plan.choose, float):
         fitted = np.flatnonzero(roles == Role.FIT)
-        held = hold_out_share([ids[i] for i in fitted], [groups[i] for i in fitted], plan.choose, seed=seed)
+        patients = [groups[row] for row in fitted.tolist()]
+        held = hold_out_share([ids[row] for row in fitted.tolist()], patients, plan.choose, seed=seed)
         roles[fitted[held]] = Role.CHOOSE
     if not (roles == Role.FIT).any():
         raise InputError(f"no note is left to fit on; the splits are {', '.join(names)}")

@@ -24,7 +24,7 @@ class Spool:
 
     def append(self, values: NDArray[Any] | Sequence[int]) -> None:
         """Add the items of one document."""
-        part = np.asarray(values, dtype=self.dtype)
+        part: NDArray[Any] = np.asarray(values, dtype=self.dtype)
         self.parts.append(part)
         self.waiting += part.size
         if self.folder is not None and self.waiting >= BLOCK:

@@ -9,9 +9,7 @@ from plant.nn.parts import AttentionDecoder, SourcedDecoder
 from plant.tensors import Batch
 
 
-def attention(
-    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
-) -> Float[Tensor, "batch asked time"]:
+def attention(classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
     """The attention of each label, a distribution over the document."""
     if not isinstance(classifier.decoder, AttentionDecoder):
         raise InputError("this decoder has no attention to show; explain it by gradient or occlusion")

@@ -13,9 +13,7 @@ COPIES = 16  # of a document read at once
 
 
 @torch.no_grad()
-def occlusion(
-    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
-) -> Float[Tensor, "batch asked time"]:
+def occlusion(classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
     """The fall of each label's logit when the word, among its neighbours, is hidden; a mean over windows."""
     rows = [
         _one(classifier, batch.tokens[row : row + 1, : int(batch.mask[row].sum())], labels)

@@ -31,7 +31,9 @@ EXPLAINERS: Mapping[str, Explainer] = {
 def explainer_named(name: str, classifier: Classifier) -> Explainer:
     """An explainer by name; the usual one is attention times integrated gradients, gradients where there is none."""
     if not name:
-        return attention_x_integrated_gradients if isinstance(classifier.decoder, AttentionDecoder) else gradient_x_input
+        return (
+            attention_x_integrated_gradients if isinstance(classifier.decoder, AttentionDecoder) else gradient_x_input
+        )
     if name not in EXPLAINERS:
         raise InputError(unknown("explainer", name, EXPLAINERS))
     return EXPLAINERS[name]

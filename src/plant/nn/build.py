@@ -45,7 +45,7 @@ def build_classifier(recipe: Recipe, given: Given) -> Classifier:
 
 
 def asked_for(recipe: Recipe) -> frozenset[str]:
-    """The names of what the parts of a recipe take: `relevance`, `language_model`, ... (a check of the names as well)."""
+    """What the parts of a recipe take, by name: `relevance`, `language_model`, ...; an error for an unknown part."""
     tables = ((ENCODERS, recipe.encoder), (DECODERS, recipe.decoder), (LOSSES, recipe.loss))
     asked: set[str] = set()
     for table, part in tables:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from plant.artifact import Manifest, open_artifact, save_artifact
 from plant.nn.ranker import RANKERS, Ranker
@@ -64,8 +65,14 @@ def load_ranker(path: Path | str) -> TrainedRanker:
         for name, array in artifact.tensors.items()
         if name.startswith(_WEIGHTS)
     }
+    ranker, curve = ranker_from(weights, facts["form"]), tuple(facts["curve"])
+    return TrainedRanker(ranker, facts["form"], curve, np.array(artifact.tensors["ndcg"]))
+
+
+def ranker_from(weights: Mapping[str, Tensor], form: str) -> Ranker:
+    """A ranker of given weights; its sizes are theirs."""
     n_tokens, size = weights["token_vectors"].shape
     options = {"size": size} | ({"hidden": len(weights["output"])} if "output" in weights else {})
-    ranker = RANKERS.build(facts["form"], options, n_tokens=n_tokens, n_labels=len(weights["label_vectors"]))
+    ranker = RANKERS.build(form, options, n_tokens=n_tokens, n_labels=len(weights["label_vectors"]))
     ranker.load_state_dict(weights)
-    return TrainedRanker(ranker, facts["form"], tuple(facts["curve"]), np.array(artifact.tensors["ndcg"]))
+    return ranker

@@ -1,7 +1,8 @@
 """All stages one after the other: from a corpus to a fitted coder."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,20 @@ from plant.data.corpus import Corpus, Documents, Role, TrainingView, gold_codes,
 from plant.errors import InputError, RecipeError
 from plant.evaluate.calibration import calibrated, fit_temperature, logits_of
 from plant.keeper import InMemory, Keeper, digest_of
+from plant.nn import ranker_store
 from plant.nn.build import Given, asked_for
+from plant.nn.ranker import Ranker
+from plant.nn.ranker_store import TrainedRanker, load_ranker, save_ranker
 from plant.recipe import Recipe, load_recipe
+from plant.relevance import store as relevance_store
+from plant.relevance.relevance import Relevance
+from plant.relevance.store import load_relevance, name_files, save_relevance
 from plant.stages.fit import fit, frequencies, thresholds
 from plant.stages.fitted import FittedCoder
 from plant.stages.linear import fit_prior, fit_tfidf
 from plant.stages.models import AveragedModel, ClassifierModel, LinearModel, Model, PriorModel
+from plant.stages.rank import rank
+from plant.stages.relate import relate
 from plant.train.classifier import Epoch
 from plant.types import Progress, silent
 
@@ -28,28 +37,37 @@ Log = Callable[[str, Epoch], None]
 class Settings:
     """How a run is carried out; none of it changes the result."""
 
-    keeper: Keeper = InMemory()
+    keeper: Keeper = field(default_factory=InMemory)
     device: str = "cpu"
     log: Log = lambda member, epoch: None
     progress: Progress = silent
 
 
 def fit_coder(
-    corpus: Corpus, recipe: Recipe, settings: Settings = Settings(), *, digest: str = "", facts: Mapping[str, Any] | None = None
+    corpus: Corpus,
+    recipe: Recipe,
+    settings: Settings | None = None,
+    *,
+    digest: str = "",
+    facts: Mapping[str, Any] | None = None,
 ) -> FittedCoder:
     """Fit every member of a recipe, then thresholds and temperature; `digest` names the corpus to the keeper."""
+    settings = settings or Settings()
     members = member_recipes(recipe)
     view = training_view(corpus)
     choosing = held_out(corpus, Role.CHOOSE, view.codes)
     if not len(choosing.labels):
-        raise InputError("no note is left for choosing thresholds: fit on more notes, or say with --choose which to use")
+        raise InputError(
+            "no note is left for choosing thresholds: fit on more notes, or say with --choose which to use"
+        )
     histories: dict[str, tuple[Epoch, ...]] = {}
     models: list[Model] = []
     for number, member in enumerate(members):
-        stages = _Stages(corpus, view, choosing, member, settings, digest, name=f"member{number}" if recipe.members else "model")
+        name = f"member{number}" if recipe.members else "model"
+        stages = _Stages(corpus, view, choosing, member, settings, digest, name)
         model, history = stages.model()
         models.append(model)
-        histories[stages.name] = history
+        histories[name] = history
     model = models[0] if len(models) == 1 else AveragedModel(tuple(models))
     return _tuned(model, members, recipe, view, choosing, {**(facts or {}), "history": _plain(histories)})
 
@@ -67,7 +85,12 @@ def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def _tuned(
-    model: Model, members: tuple[Recipe, ...], recipe: Recipe, view: TrainingView, choosing: Documents, facts: Mapping[str, Any]
+    model: Model,
+    members: tuple[Recipe, ...],
+    recipe: Recipe,
+    view: TrainingView,
+    choosing: Documents,
+    facts: Mapping[str, Any],
 ) -> FittedCoder:
     """Thresholds, and the temperature where the recipe asks for it, from the choosing notes."""
     scores = model.probabilities(choosing)
@@ -125,7 +148,42 @@ class _Stages:
 
     def given(self) -> Given:
         """What the recipe's parts ask for, made in the order in which one needs the other."""
-        raise NotImplementedError
+        asked = asked_for(self.recipe)
+        given = Given(self.view.vocab, self.view.codes, self.view.codebook, frequencies(self.view))
+        if asked & {"relevance", "ranker"}:
+            relevance = self._relevance()
+            ranker = self._ranker(relevance) if "ranker" in asked else None
+            given = replace(given, relevance=relevance, ranker=ranker)
+        return given
+
+    def _relevance(self) -> Relevance:
+        def save(relevance: Relevance, path: Path, inputs: Mapping[str, str]) -> None:
+            vocab, codebook, recipe = self.view.vocab, self.view.codebook, asdict(self.recipe.relate)
+            save_relevance(relevance, path, vocab=vocab, codebook=codebook, recipe=recipe, inputs=inputs)
+
+        return self.settings.keeper.once(
+            "relevance",
+            self._inputs("relate"),
+            lambda: relate(self.view, self.recipe.relate, self.settings.progress),
+            kind=relevance_store.KIND,
+            save=save,
+            load=load_relevance,
+        )
+
+    def _ranker(self, relevance: Relevance) -> Ranker:
+        inputs = self._inputs("relate", "rank")
+
+        def make() -> TrainedRanker:
+            checkpoint = self.settings.keeper.checkpoint("ranker", inputs)
+            recipe, seed = self.recipe.rank, self.recipe.seed
+            return rank(relevance, recipe, seed=seed, checkpoint=checkpoint, progress=self.settings.progress)
+
+        def save(trained: TrainedRanker, path: Path, inputs: Mapping[str, str]) -> None:
+            files = name_files(self.view.vocab, self.view.codebook, self.view.codes)
+            save_ranker(trained, path, files=files, recipe=asdict(self.recipe.rank), inputs=inputs)
+
+        once = self.settings.keeper.once
+        return once("ranker", inputs, make, kind=ranker_store.KIND, save=save, load=load_ranker).ranker
 
     def _inputs(self, *sections: str) -> dict[str, str]:
         """The corpus and the sections of the recipe that decide a stage; all of it where none are named."""

@@ -46,7 +46,14 @@ def fit(
         classifier = build_classifier(recipe, given)
     notes = Notes(view.documents, choosing, len(view.codes), judge_on(choosing, view.codes, gold))
     history = train_classifier(
-        classifier, notes, recipe.fit, seed=recipe.seed, checkpoint=checkpoint, device=device, log=log, progress=progress
+        classifier,
+        notes,
+        recipe.fit,
+        seed=recipe.seed,
+        checkpoint=checkpoint,
+        device=device,
+        log=log,
+        progress=progress,
     )
     return Fitted(classifier, given, history)
 
@@ -66,7 +73,7 @@ def judge_on(choosing: Documents, codes: tuple[str, ...], gold: Sequence[Sequenc
         threshold = tune_global_threshold(probabilities, targets)
         scored = scored_densely(probabilities, ids=choosing.ids, codes=codes, gold=gold, thresholds=threshold)
         outcome = outcome_of(scored, areas=False)
-        loss = -np.log(np.clip(np.where(targets > 0, probabilities, 1 - probabilities), 1e-7, 1)).sum(1).mean()
+        loss = -np.log(np.clip(np.where(targets.astype(bool), probabilities, 1 - probabilities), 1e-7, 1)).sum(1).mean()
         return {m.name: m(outcome) for m in wanted} | {"loss": float(loss)}
 
     return judge

@@ -55,7 +55,9 @@ class FittedCoder:
     ) -> list[Prediction]:
         """The best codes of each document, and every accepted one; with the words that speak for them."""
         scores = self.probabilities(documents)
-        return [self._prediction(documents, row, scores[row], top, evidence, explainer) for row in range(len(documents))]
+        return [
+            self._prediction(documents, row, scores[row], top, evidence, explainer) for row in range(len(documents))
+        ]
 
     def explained(self, documents: Documents, scored: Sequence[ScoredCode], explainer: str) -> Prediction:
         """Codes of the first document with their evidence."""
@@ -95,7 +97,7 @@ class FittedCoder:
 
 def save_coder(fitted: FittedCoder, path: Path | str, inputs: Mapping[str, str] | None = None) -> Manifest:
     """Write a coder: weights, thresholds, vocabulary, code book, recipes."""
-    own = {"thresholds": fitted.thresholds, "train_counts": fitted.train_counts}
+    own: dict[str, NDArray[Any]] = {"thresholds": fitted.thresholds, "train_counts": fitted.train_counts}
     learned = {f"model.{name}": array for name, array in fitted.model.pack().items()}
     return save_artifact(
         path,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +94,7 @@ def explain_tfidf(
     return weights
 
 
-def pack_tfidf(model: TfidfModel) -> dict[str, NDArray[np.generic]]:
+def pack_tfidf(model: TfidfModel) -> dict[str, NDArray[Any]]:
     """N-grams and weights as arrays."""
     weights = model.linear.weights
     return {
@@ -107,7 +108,7 @@ def pack_tfidf(model: TfidfModel) -> dict[str, NDArray[np.generic]]:
     }
 
 
-def unpack_tfidf(tensors: Mapping[str, NDArray[np.generic]], codes: tuple[str, ...]) -> TfidfModel:
+def unpack_tfidf(tensors: Mapping[str, NDArray[Any]], codes: tuple[str, ...]) -> TfidfModel:
     """The model that `pack_tfidf` took apart."""
     vocab_size, longest = (int(number) for number in tensors["shape"])
     table = NgramTable(vocab_size, longest, tensors["keys"], tensors["idf"])

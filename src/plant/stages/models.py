@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from plant.data.batches import collate
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.explain.table import explainer_named
-from plant.nn.build import Given, asked_for, build_classifier
+from plant.nn.build import Given, build_classifier
 from plant.nn.classifier import Classifier
-from plant.nn.ranker import RANKERS
+from plant.nn.ranker_store import ranker_from
 from plant.recipe import Recipe
 from plant.relevance.relevance import Relevance
 from plant.stages.linear import (
@@ -30,6 +30,8 @@ from plant.train.classifier import probabilities
 from plant.types import Progress, silent
 
 Arrays = dict[str, NDArray[Any]]
+Item = TypeVar("Item")
+RANKER = "decoder.ranker."  # where a planted decoder keeps its ranker
 
 
 class Model(Protocol):
@@ -141,18 +143,13 @@ def unpack_model(recipes: Sequence[Recipe], arrays: Mapping[str, NDArray[Any]], 
 def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], given: Given) -> ClassifierModel:
     relevance = _unpacked_relevance(arrays, recipe, given)
     given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance)
-    if "ranker" in asked_for(recipe):
-        given = replace(given, ranker=untrained_ranker(recipe, given))
-    classifier = build_classifier(recipe, given)
     weights = {name: torch.from_numpy(np.array(array)) for name, array in _under(arrays, "weights.").items()}
+    planted = _under(weights, RANKER)
+    if planted:
+        given = replace(given, ranker=ranker_from(planted, recipe.rank.form))
+    classifier = build_classifier(recipe, given)
     classifier.load_state_dict(weights)
     return ClassifierModel(classifier.eval(), given)
-
-
-def untrained_ranker(recipe: Recipe, given: Given) -> Any:
-    """A ranker of the right shape, whose weights come from elsewhere."""
-    options = {"size": recipe.rank.size} | ({"hidden": recipe.rank.hidden} if recipe.rank.form == "mlp" else {})
-    return RANKERS.build(recipe.rank.form, options, n_tokens=len(given.vocab), n_labels=len(given.codes))
 
 
 def _packed_relevance(relevance: Any) -> Arrays:
@@ -171,5 +168,5 @@ def _unpacked_relevance(arrays: Mapping[str, NDArray[Any]], recipe: Recipe, give
     return Relevance(codes=given.codes, form=recipe.relate.form, n_documents=n_documents, **parts)
 
 
-def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+def _under(arrays: Mapping[str, Item], prefix: str) -> dict[str, Item]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,6 +1,7 @@
 """Distinct surfaces of a whole corpus, numbered in order of first sight by a compiled hash table."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -45,7 +46,7 @@ class Surfaces:
             _refill(self.slots, self.hashes, self.count)
 
 
-def _grown(array: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     if size <= len(array):
         return array
     larger = np.zeros(_power_of_two(size), array.dtype)
@@ -79,7 +80,9 @@ def _number(text, starts, ends, slots, hashes, surface_starts, characters, count
                 number = count
                 count += 1
                 break
-            if hashes[number] == code and _same(text, start, end, characters, surface_starts[number], surface_starts[number + 1]):
+            if hashes[number] == code and _same(
+                text, start, end, characters, surface_starts[number], surface_starts[number + 1]
+            ):
                 break
             slot = (slot + np.uint64(1)) & mask
         numbers[word] = number
@@ -90,7 +93,7 @@ def _number(text, starts, ends, slots, hashes, surface_starts, characters, count
 def _same(text, start, end, characters, begin, stop):  # type: ignore[no-untyped-def]
     if end - start != stop - begin:
         return False
-    for offset in range(end - start):
+    for offset in range(end - start):  # noqa: SIM110 - numba compiles loops, not generators
         if text[start + offset] != characters[begin + offset]:
             return False
     return True

@@ -72,7 +72,7 @@ def train_classifier(
     log: Callable[[Epoch], None] = lambda epoch: None,
     progress: Progress = silent,
 ) -> tuple[Epoch, ...]:
-    """Train in place to the weights that were best on the choosing notes; goes on from `checkpoint` where there is one."""
+    """Train in place to the weights that were best on the choosing notes; goes on from `checkpoint` if there is one."""
     with seeded(seed):
         training = _Training(classifier.to(device), notes, recipe, seed, device, checkpoint, log, progress)
         return training.run()
@@ -138,7 +138,7 @@ class _Training:
     def _run_epoch(self, phase: Phase, first: int, stored: list[Tensor] | None) -> None:
         self.classifier.train()
         if stored is not None:
-            self.classifier.encoder.eval()  # type: ignore[attr-defined]
+            self.classifier.encoder.eval()  # type: ignore[union-attr]
         lengths = np.diff(self.notes.fitted.token_starts)
         batches = shuffled_batches(lengths, size=self.recipe.batch, seed=self.seed, epoch=self.state.epoch)
         started = time.monotonic() - self.state.seconds
@@ -160,7 +160,7 @@ class _Training:
             encoded = self._encoded(batch, rows, stored)
         # losses here are means over labels; their sum over labels keeps the step independent of the number of labels
         loss = self.classifier.loss_of(encoded, batch) * self.notes.n_labels
-        (loss / self.recipe.accumulate).backward()  # type: ignore[no-untyped-call]
+        (loss / self.recipe.accumulate).backward()
         return float(loss.detach()) * len(rows)
 
     def _encoded(self, batch: Batch, rows: NDArray[np.intp], stored: list[Tensor] | None) -> Encoded:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 from torch.nn import Parameter
@@ -34,7 +35,12 @@ def parameter_groups(classifier: Classifier, recipe: Fit) -> list[Group]:
     """Encoder layers from the words up, the planted ranker, and the rest, with their discriminative rates."""
     layers = encoder_layers(classifier)
     groups = [
-        Group(f"encoder {number}", parameters, recipe.encoder_rate * recipe.layer_rate ** (len(layers) - 1 - number), number)
+        Group(
+            f"encoder {number}",
+            parameters,
+            recipe.encoder_rate * recipe.layer_rate ** (len(layers) - 1 - number),
+            number,
+        )
         for number, parameters in enumerate(layers)
     ]
     ranker = getattr(classifier.decoder, "ranker", None)
@@ -48,8 +54,8 @@ def parameter_groups(classifier: Classifier, recipe: Fit) -> list[Group]:
 def encoder_layers(classifier: Classifier) -> list[tuple[Parameter, ...]]:
     """The trainable parameters of each layer of the encoder; one layer where the encoder does not part them."""
     encoder = classifier.encoder
-    modules = encoder.layer_modules() if isinstance(encoder, LayeredEncoder) else [encoder]
-    layers = [tuple(p for p in module.parameters() if p.requires_grad) for module in modules]  # type: ignore[attr-defined]
+    modules: Sequence[Any] = encoder.layer_modules() if isinstance(encoder, LayeredEncoder) else [encoder]
+    layers = [tuple(p for p in module.parameters() if p.requires_grad) for module in modules]
     return [layer for layer in layers if layer]
 
 

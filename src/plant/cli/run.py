@@ -1,0 +1,61 @@
+"""`plant run`: from notes to a coder, stage by stage."""
+
+import argparse
+from pathlib import Path
+
+from plant.cli.console import print_table, progress, say
+from plant.cli.options import add_plan_options, add_recipe_options, chosen_recipe
+from plant.cli.prepare import add_source_options, request_of
+
+SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source_path", metavar="SOURCE", help="demo, a file, or a folder, as for `plant prepare`")
+    parser.add_argument("--out", required=True, metavar="RUN", help="folder of the run; RUN/coder is the coder")
+    parser.add_argument("--device", default="", help="cpu or cuda (default: cuda where there is one)")
+    parser.add_argument("--json", action="store_true", help="print the measures as JSON")
+    add_source_options(parser)
+    add_plan_options(parser)
+    add_recipe_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    import torch
+
+    from plant import pipeline
+    from plant.evaluate.render import json_of, write_report
+
+    recipe, out = chosen_recipe(arguments), Path(arguments.out)
+    device = arguments.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    with progress() as tell:
+        name = Path(arguments.recipe).stem
+        done = pipeline.run(request_of(arguments), recipe, out, name=name, device=device, progress=tell, told=_told)
+    say(f"coder: {out / 'coder'}")
+    if done.report is None:
+        say("no split is reported; name one with --report to measure this coder")
+        return
+    if arguments.json:
+        print(json_of(done.report), end="")
+    else:
+        print_measures(done.report, name)
+    say(f"report: {write_report(done.report, out / 'report')}")
+
+
+def print_measures(report, name: str) -> None:  # type: ignore[no-untyped-def]
+    """The headline measures beside the frequency prior's."""
+    shown = [measure for measure in SHOWN if measure in report.measures]
+    rows = [[measure, _interval(report.measures[measure]), _value(report.prior, measure)] for measure in shown]
+    print_table(["measure", f"{name} (95 %)", "frequency prior"], rows)
+
+
+def _interval(value) -> str:  # type: ignore[no-untyped-def]
+    return f"{value.value:.4f} ({value.low:.4f}-{value.high:.4f})" if value.low is not None else f"{value.value:.4f}"
+
+
+def _value(values, measure: str) -> str:  # type: ignore[no-untyped-def]
+    return f"{values[measure].value:.4f}" if measure in values else ""
+
+
+def _told(stage: str, new: bool) -> None:
+    say(f"{stage}: {'made' if new else 'already there, unchanged'}")

@@ -1,0 +1,43 @@
+"""Predict: the scores of the reported notes, with all that evaluation needs to believe them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plant.data.corpus import Corpus, Role, gold_codes, held_out
+from plant.evaluate.scored import Frame, Scored, scored_densely
+from plant.stages.fitted import FittedCoder
+from plant.types import Progress, silent
+
+
+def score_role(
+    fitted: FittedCoder,
+    corpus: Corpus,
+    role: Role,
+    *,
+    system: str,
+    splits: Mapping[str, Any],
+    progress: Progress = silent,
+) -> Scored:
+    """The notes of a role under a coder; codes that no fitted note has count as missed."""
+    documents = held_out(corpus, role, fitted.codes)
+    history: list[dict[str, Any]] = next(iter(fitted.facts.get("history", {}).values()), [])
+    frame = Frame(
+        system=system,
+        seed=fitted.recipe.seed,
+        threshold=float(fitted.thresholds[0]) if len(set(fitted.thresholds.tolist())) == 1 else None,
+        threshold_origin=fitted.facts["threshold_origin"],
+        temperature=fitted.temperature if fitted.recipe.choose.calibrate else None,
+        splits=splits,
+        history=tuple({"epoch": row["number"], "loss": row["loss"], **row["measures"]} for row in history),
+    )
+    return scored_densely(
+        fitted.probabilities(documents, progress=progress),
+        ids=documents.ids,
+        codes=fitted.codes,
+        gold=gold_codes(corpus, role),
+        thresholds=fitted.thresholds,
+        train_counts=fitted.train_counts,
+        train_documents=fitted.train_documents,
+        codebook=fitted.codebook,
+        frame=frame,
+    )

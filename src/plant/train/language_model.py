@@ -1,0 +1,226 @@
+"""Training a language model on contiguous streams of text, with checkpoints that resume to the same bits."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from plant.data.batches import sorted_batches
+from plant.data.corpus import Documents
+from plant.nn.language_model import Carry, LanguageModel
+from plant.nn.next_word import IGNORED, next_word_loss
+from plant.recipe import Pretrain
+from plant.text.vocab import PADDING
+from plant.train.checkpoint import load_checkpoint, pack_optimizer, save_checkpoint, unpack_optimizer
+from plant.train.schedule import one_cycle
+from plant.train.seed import random_state, restore_random_state, seeded
+from plant.train.streams import Text, streams
+from plant.types import Progress, silent
+
+
+@dataclass(frozen=True)
+class Fluency:
+    """How well a text is foreseen: e to the mean cross-entropy of a word, and the share of words guessed first."""
+
+    perplexity: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch of training did; `perplexity` and `accuracy` are those of the dev text, None without any."""
+
+    number: int
+    loss: float
+    perplexity: float | None
+    accuracy: float | None
+    seconds: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a training is; with the weights, the carry and the random state, all that is needed to go on."""
+
+    epoch: int = 0
+    step: int = 0  # segments done in this epoch
+    loss_sum: float = 0.0
+    seconds: float = 0.0
+    history: tuple[Epoch, ...] = ()
+
+
+def train_language_model(
+    model: LanguageModel,
+    text: Text,
+    recipe: Pretrain,
+    *,
+    seed: int,
+    dev: Documents | None = None,
+    checkpoint: Path | None = None,
+    device: str = "cpu",
+    log: Callable[[Epoch], None] = lambda epoch: None,
+    progress: Progress = silent,
+) -> tuple[Epoch, ...]:
+    """Train in place; goes on from `checkpoint` where there is one. The dev text is only ever measured."""
+    with seeded(seed):
+        return _Training(model.to(device), text, recipe, seed, dev, checkpoint, device, log, progress).run()
+
+
+@torch.no_grad()
+def fluency(model: LanguageModel, documents: Documents, *, batch: int = 16, segment: int = 128) -> Fluency:
+    """Measure a model on documents, each read from its beginning, its end included in what is foreseen."""
+    model.eval()
+    loss = hits = count = 0.0
+    for rows in sorted_batches(np.diff(documents.token_starts), size=batch):
+        carry: Carry | None = None
+        tokens, targets = _questions([documents.tokens_of(int(row)) for row in rows], model.direction)
+        for inputs, wanted in zip(tokens.split(segment, 1), targets.split(segment, 1), strict=True):
+            logits, carry = model(inputs.to(model.bias.device), carry)
+            kept = wanted != IGNORED
+            scores, words = logits[kept.to(logits.device)].float().log_softmax(-1).cpu(), wanted[kept]
+            loss -= float(scores.gather(1, words.unsqueeze(1)).double().sum())
+            hits += int((scores.argmax(1) == words).sum())
+            count += len(words)
+    return Fluency(math.exp(loss / max(1, count)), hits / max(1, count))
+
+
+def _questions(documents: list[Any], direction: str) -> tuple[Tensor, Tensor]:
+    """What is read and what is foreseen: a document after, and before, the token that parts documents."""
+    width = max(len(tokens) for tokens in documents) + 1
+    read, foreseen = (torch.full((len(documents), width), value) for value in (PADDING, IGNORED))
+    for row, tokens in enumerate(documents):
+        ordered = torch.from_numpy(np.array(tokens if direction == "forward" else tokens[::-1], np.int64))
+        read[row, 1 : len(tokens) + 1] = ordered
+        foreseen[row, : len(tokens)] = ordered
+        foreseen[row, len(tokens)] = PADDING
+    return read, foreseen
+
+
+@dataclass
+class _Training:
+    """One training run; `state` and `carry` are replaced as it goes on."""
+
+    model: LanguageModel
+    text: Text
+    recipe: Pretrain
+    seed: int
+    dev: Documents | None
+    checkpoint: Path | None
+    device: str
+    log: Callable[[Epoch], None]
+    progress: Progress
+    state: State = field(default_factory=State)
+    carry: Carry | None = None
+
+    def __post_init__(self) -> None:
+        recipe = self.recipe
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=recipe.weight_decay,
+            fused=True,
+        )  # fmt: skip
+        self.steps = math.ceil(math.ceil(self.text.n_questions / recipe.batch) / recipe.bptt)
+        self.saved_at = time.monotonic()
+
+    def run(self) -> tuple[Epoch, ...]:
+        self._resume()
+        while self.state.epoch < self.recipe.epochs:
+            self._run_epoch()
+        return self.state.history
+
+    def _run_epoch(self) -> None:
+        self.model.train()
+        started = time.monotonic() - self.state.seconds
+        for inputs, targets in self._segments():
+            loss = self._step(inputs.to(self.device), targets.to(self.device))
+            step, seconds = self.state.step + 1, time.monotonic() - started
+            self.state = replace(self.state, step=step, loss_sum=self.state.loss_sum + loss, seconds=seconds)
+            done = (self.state.epoch + step / self.steps) * self.text.n_questions
+            self.progress("tokens read", round(done), self.recipe.epochs * self.text.n_questions)
+            if step < self.steps and time.monotonic() - self.saved_at >= 60 * self.recipe.checkpoint_minutes:
+                self._save()
+        self._finish_epoch()
+
+    def _segments(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """What is left of this epoch's text."""
+        read, foreseen = streams(
+            self.text, batch=self.recipe.batch, direction=self.model.direction, seed=self.seed, epoch=self.state.epoch
+        )
+        for step in range(self.state.step, self.steps):
+            columns = slice(step * self.recipe.bptt, (step + 1) * self.recipe.bptt)
+            yield torch.from_numpy(read[:, columns]).long(), torch.from_numpy(foreseen[:, columns]).long()
+
+    def _step(self, inputs: Tensor, targets: Tensor) -> float:
+        """One update; returns the sum of the cross-entropy over the segment."""
+        share = one_cycle(self.state.epoch * self.steps + self.state.step, self.recipe.epochs * self.steps)
+        for settings in self.optimizer.param_groups:
+            settings["lr"] = self.recipe.learning_rate * share
+        with self._precision():
+            states, carry = self.model.network(inputs, self.carry)
+        self.carry = tuple((hidden.detach(), cell.detach()) for hidden, cell in carry)  # truncated at the segment
+        states = states.float()
+        dropped = self.model.dropped(states)
+        loss = next_word_loss(dropped.flatten(0, 1), self.model.network.words, self.model.bias, targets.flatten())
+        calm = self.recipe.ar * dropped.square().mean() + self.recipe.tar * states.diff(dim=1).square().mean()
+        self.optimizer.zero_grad(set_to_none=True)
+        (loss + calm if states.shape[1] > 1 else loss).backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        return float(loss.detach()) * int((targets != IGNORED).sum())
+
+    def _finish_epoch(self) -> None:
+        state = self.state
+        measured = fluency(self.model, self.dev) if self.dev is not None else None
+        epoch = Epoch(
+            number=state.epoch + 1,
+            loss=state.loss_sum / self.text.n_questions,
+            perplexity=measured.perplexity if measured else None,
+            accuracy=measured.accuracy if measured else None,
+            seconds=round(state.seconds, 3),
+            tokens_per_second=round(self.text.n_questions / max(state.seconds, 1e-9), 1),
+        )
+        self.state, self.carry = State(epoch=epoch.number, history=(*state.history, epoch)), None
+        self.log(epoch)
+        self._save()
+
+    def _save(self) -> None:
+        if self.checkpoint is None:
+            return
+        optimizer, groups = pack_optimizer(self.optimizer)
+        weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        carry = {
+            f"carry.{n}.{part}": t
+            for n, pair in enumerate(self.carry or ())
+            for part, t in zip("hc", pair, strict=True)
+        }
+        state = asdict(self.state) | {"groups": groups}
+        save_checkpoint(self.checkpoint, {**weights, **carry, **optimizer, "random": random_state()}, state)
+        self.saved_at = time.monotonic()
+
+    def _resume(self) -> None:
+        saved = load_checkpoint(self.checkpoint) if self.checkpoint else None
+        if saved is None:
+            return
+        named = {name.removeprefix("model."): t for name, t in saved.tensors.items() if name.startswith("model.")}
+        self.model.load_state_dict(named)
+        unpack_optimizer(self.optimizer, saved.tensors, saved.state["groups"])
+        restore_random_state(saved.tensors["random"])
+        self.carry = _carry_from(saved.tensors, self.device)
+        rest = {key: value for key, value in saved.state.items() if key not in ("groups", "history")}
+        self.state = State(**rest, history=tuple(Epoch(**epoch) for epoch in saved.state["history"]))
+
+    def _precision(self) -> Any:
+        on_gpu = torch.device(self.device).type == "cuda" and self.recipe.mixed_precision
+        return torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext()
+
+
+def _carry_from(tensors: Mapping[str, Tensor], device: str) -> Carry | None:
+    layers = sum(name.startswith("carry.") for name in tensors) // 2
+    carry = tuple((tensors[f"carry.{n}.h"].to(device), tensors[f"carry.{n}.c"].to(device)) for n in range(layers))
+    return carry or None
