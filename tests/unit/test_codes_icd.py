@@ -141,11 +141,11 @@ def test_a_code_as_written_goes_before_one_with_more_zeros() -> None:
     assert normalise("7070", "icd9-diagnosis") == "707.0"
 
 
-def test_ten_million_codes_are_normalised_in_seconds() -> None:
+def test_a_million_codes_are_normalised_in_two_seconds() -> None:
     codes = list(titles("icd9-diagnosis")) * 70
     started = time.process_time()
     normalise_all(codes, "icd9-diagnosis")
-    assert time.process_time() - started < 2  # a million
+    assert time.process_time() - started < 2
 
 
 def test_normalising_needs_no_large_table() -> None:
