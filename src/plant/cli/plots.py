@@ -31,9 +31,7 @@ def draw_label_frequencies(corpus: Corpus, path: Path) -> None:
     axes.loglog(np.arange(1, len(frequencies) + 1), frequencies, color=BLUE, linewidth=2)
     rare = int((frequencies < 10).sum())
     axes.axhline(10, color=ORANGE, linestyle="--", linewidth=1)
-    axes.text(
-        1, 10.6, f"{rare:,} of {len(frequencies):,} codes in fewer than 10 notes", color=ORANGE, fontsize=9
-    )
+    axes.text(1, 10.6, f"{rare:,} of {len(frequencies):,} codes in fewer than 10 notes", color=ORANGE, fontsize=9)
     axes.set_xlabel("code, by falling frequency")
     axes.set_ylabel("fitted notes with the code")
     axes.set_title("How often each code occurs", loc="left")

@@ -45,7 +45,7 @@ def lambdarank(
 
     def work(rows: slice) -> None:
         mine = (scores[rows], tokens[rows], gains[rows])
-        _lambdas(*mine, min(k, scores.shape[1]), float(sigma), gradients[rows], ndcg[rows])
+        _lambdas(*mine, _discounts(k, scores.shape[1]), float(sigma), gradients[rows], ndcg[rows])
 
     in_threads(work, len(scores), threads)
     return Lambdas(gradients, ndcg)
@@ -55,7 +55,9 @@ def ndcg_at(
     scores: NDArray[np.float32], tokens: NDArray[np.integer], gains: NDArray[np.float64], *, k: int
 ) -> NDArray[np.float64]:
     """nDCG@k of each label over the whole vocabulary; lists and ties as for `lambdarank`."""
-    return _ndcg(scores, tokens, gains, min(k, scores.shape[1]))
+    ndcg = np.empty(len(scores), dtype=np.float64)
+    _ndcg_of_labels(scores, tokens, gains, _discounts(k, scores.shape[1]), ndcg)
+    return ndcg
 
 
 def in_threads(work: Callable[[slice], None], n_rows: int, threads: int) -> None:
@@ -69,36 +71,35 @@ def in_threads(work: Callable[[slice], None], n_rows: int, threads: int) -> None
         list(pool.map(work, slices))
 
 
+def _discounts(k: int, n_tokens: int) -> NDArray[np.float64]:
+    """What the first k places count; those behind count nothing."""
+    return 1.0 / np.log2(np.arange(min(k, n_tokens)) + 2.0)
+
+
 @njit(cache=True, nogil=True)
-def _lambdas(scores, tokens, gains, k, sigma, gradients, ndcg):  # type: ignore[no-untyped-def]
-    discounts = 1.0 / np.log2(np.arange(k) + 2.0)
+def _lambdas(scores, tokens, gains, discounts, sigma, gradients, ndcg):  # type: ignore[no-untyped-def]
     gain = np.zeros(scores.shape[1], dtype=np.float64)  # of one label, by token; wiped after use
-    top = np.empty(k, dtype=np.int64)
+    top = np.empty(len(discounts), dtype=np.int64)
     for label in range(len(scores)):
-        gradients[label] = 0.0
-        ndcg[label] = 1.0
+        gradients[label, :] = 0.0
         ideal = _spread_gains(tokens[label], gains[label], discounts, gain)
+        _find_top(scores[label], top)
+        ndcg[label] = _ndcg(gain, top, discounts, ideal)
         if ideal > 0.0:
-            _find_top(scores[label], top)
-            ndcg[label] = (gain[top] * discounts).sum() / ideal
             _pairs_within(scores[label], gain, top, discounts, sigma, sigma / ideal, gradients[label])
             _pairs_with_rest(scores[label], gain, top, discounts, sigma, sigma / ideal, gradients[label])
-        gain[tokens[label]] = 0.0
+        _wipe(tokens[label], gain)
 
 
 @njit(cache=True, nogil=True)
-def _ndcg(scores, tokens, gains, k):  # type: ignore[no-untyped-def]
-    discounts = 1.0 / np.log2(np.arange(k) + 2.0)
+def _ndcg_of_labels(scores, tokens, gains, discounts, ndcg):  # type: ignore[no-untyped-def]
     gain = np.zeros(scores.shape[1], dtype=np.float64)
-    top = np.empty(k, dtype=np.int64)
-    ndcg = np.ones(len(scores), dtype=np.float64)
+    top = np.empty(len(discounts), dtype=np.int64)
     for label in range(len(scores)):
         ideal = _spread_gains(tokens[label], gains[label], discounts, gain)
-        if ideal > 0.0:
-            _find_top(scores[label], top)
-            ndcg[label] = (gain[top] * discounts).sum() / ideal
-        gain[tokens[label]] = 0.0
-    return ndcg
+        _find_top(scores[label], top)
+        ndcg[label] = _ndcg(gain, top, discounts, ideal)
+        _wipe(tokens[label], gain)
 
 
 @njit(cache=True, nogil=True)
@@ -111,6 +112,20 @@ def _spread_gains(tokens, gains, discounts, gain):  # type: ignore[no-untyped-de
             if place < len(discounts):
                 ideal += gains[place] * discounts[place]
     return ideal
+
+
+@njit(cache=True, nogil=True)
+def _wipe(tokens, gain):  # type: ignore[no-untyped-def]
+    for place in range(len(tokens)):
+        gain[tokens[place]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _ndcg(gain, top, discounts, ideal):  # type: ignore[no-untyped-def]
+    found = 0.0
+    for place in range(len(top)):
+        found += gain[top[place]] * discounts[place]
+    return found / ideal if ideal > 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True)
@@ -153,19 +168,29 @@ def _pairs_with_rest(scores, gain, top, discounts, sigma, scale, gradient):  # t
     """
     reference = np.float64(scores[top[-1]])
     inside = np.zeros(len(scores), dtype=np.bool_)
-    inside[top] = True
-    rest = np.flatnonzero(~inside)
-    powers = np.exp(sigma * (scores[rest] - reference)).astype(np.float32)
-    rest_gain = gain[rest].astype(np.float32)
+    for token in top:
+        inside[token] = True
+    rest = np.empty(len(scores) - len(top), dtype=np.int64)
+    powers = np.empty(len(rest), dtype=np.float32)
+    rest_gain = np.empty(len(rest), dtype=np.float32)
+    filled = 0
+    for token in range(len(scores)):
+        if not inside[token]:
+            rest[filled] = token
+            powers[filled] = np.exp(sigma * (scores[token] - reference))
+            rest_gain[filled] = gain[token]
+            filled += 1
     pushes = np.zeros(len(rest), dtype=np.float32)
     for first in range(0, len(rest), _SPAN):
-        span = slice(first, first + _SPAN)
+        last = min(first + _SPAN, len(rest))
         for place in range(len(top)):
             power = np.float32(np.exp(min(sigma * (scores[top[place]] - reference), _HIGHEST_POWER)))
             weight = np.float32(scale * discounts[place])
             own_gain = np.float32(gain[top[place]])
-            gradient[top[place]] -= _push(own_gain, power, weight, rest_gain[span], powers[span], pushes[span])
-    gradient[rest] = pushes
+            back = _push(own_gain, power, weight, rest_gain[first:last], powers[first:last], pushes[first:last])
+            gradient[top[place]] -= back
+    for other in range(len(rest)):
+        gradient[rest[other]] = pushes[other]
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, error_model="numpy")

@@ -51,7 +51,7 @@ def rank(
     saved = time.monotonic()
     while not finished(curve, epochs=recipe.epochs, patience=recipe.patience):
         curve.append(_epoch(ranker, optimizer, relevance, recipe, order=_order(relevance, seed, len(curve))))
-        progress(f"rank (nDCG@{recipe.k} {curve[-1]:.3f})", len(curve), recipe.epochs)
+        progress("rank", len(curve), recipe.epochs)
         if checkpoint and time.monotonic() - saved >= checkpoint_seconds:
             _save(ranker, optimizer, request, curve, checkpoint)
             saved = time.monotonic()
@@ -92,9 +92,9 @@ def ranking_quality(
         rows = slice(first, first + labels_at_once)
         labels = torch.arange(len(ndcg), device=tokens.device)[rows]
         scores = ranker.scores(tokens, labels).cpu().numpy()
-        worth = gains(relevance.scores[rows], grade)
+        worth, listed = gains(relevance.scores[rows], grade), np.array(relevance.tokens[rows])
         for column, k in enumerate(CUTOFFS):
-            ndcg[rows, column] = ndcg_at(scores, relevance.tokens[rows], worth, k=k)
+            ndcg[rows, column] = ndcg_at(scores, listed, worth, k=k)
     return ndcg
 
 
