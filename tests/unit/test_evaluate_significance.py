@@ -6,7 +6,8 @@ from scipy import stats
 
 from plant.evaluate.compare import compare
 from plant.evaluate.measures import MACRO_F1, measure
-from plant.evaluate.outcome import Sample, outcome_of, pooled
+from plant.evaluate.outcome import outcome_of, pooled
+from plant.evaluate.samples import Swapped, Weighted
 from plant.evaluate.significance import holm, over_seeds, randomisation, valued
 from tests.scored_samples import matrix, scored
 
@@ -28,7 +29,7 @@ def with_same_gold(strength, noise_seed, documents=60):
 def test_weights_of_two_count_a_document_twice():
     twice = pooled(outcome(), outcome())
     for m in TESTED:
-        weighted = m.value(Sample(outcome(), np.full((1, 60), 2.0)))[0]
+        weighted = m.value(Weighted(outcome(), np.full((1, 60), 2.0)))[0]
         assert weighted == pytest.approx(m(twice)) == pytest.approx(m(outcome())), m.name
 
 
@@ -38,7 +39,18 @@ def test_a_resampled_measure_equals_the_measure_of_the_resampled_documents():
     weights = np.bincount(drawn, minlength=12).astype(float)[None]
     for m in TESTED:
         copied = m(outcome_of(scored(scores[drawn], targets[drawn]), areas=False))
-        assert m.value(Sample(outcome_of(scored(scores, targets)), weights))[0] == pytest.approx(copied), m.name
+        assert m.value(Weighted(outcome_of(scored(scores, targets)), weights))[0] == pytest.approx(copied), m.name
+
+
+def test_swapping_equals_building_the_swapped_systems():
+    one, other = with_same_gold(1.0, 1, documents=10), with_same_gold(0.5, 2, documents=10)
+    swap = np.random.default_rng(0).integers(0, 2, (1, 10)).astype(float)
+    both = pooled(one, other)
+    for second in (False, True):
+        weights = np.hstack([swap, 1 - swap] if second else [1 - swap, swap])
+        for m in TESTED:
+            expected = m.value(Weighted(both, weights))
+            assert m.value(Swapped(both, swap, second=second)) == pytest.approx(expected, abs=1e-12), m.name
 
 
 def test_an_interval_of_a_mean_is_as_wide_as_theory_says():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from plant.errors import InputError, unknown
 from plant.evaluate.areas import Areas
-from plant.evaluate.outcome import LabelCounts, Numbers, Outcome, Sample, whole
+from plant.evaluate.outcome import Numbers, Outcome
 from plant.evaluate.ranking import (
     average_precision_sums,
     best_gains,
@@ -25,6 +25,7 @@ from plant.evaluate.ranking import (
     inverse_propensities,
     r_precisions,
 )
+from plant.evaluate.samples import LabelCounts, Sample, whole
 
 CUTOFFS = (5, 8, 15)
 PerDocument = Callable[[Outcome], NDArray[Any]]

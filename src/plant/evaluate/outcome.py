@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,42 +87,6 @@ class Outcome:
         return csr_array((np.ones(len(rows)), (rows, lists.documents)), shape=(len(self.active), len(self)))
 
 
-@dataclass(frozen=True)
-class LabelCounts:
-    """Right, accepted and gold documents per draw and active label."""
-
-    right: Numbers
-    accepted: Numbers
-    gold: Numbers
-    n_labels: int  # all of them, the inactive too
-
-
-@dataclass(frozen=True)
-class Sample:
-    """An outcome whose documents count by weight: one row of weights per draw.
-
-    Weights of one give the value of a measure, multinomial ones a bootstrap, swaps between two systems a
-    randomisation test; measures need not know which.
-    """
-
-    outcome: Outcome
-    weights: Numbers  # draws x documents
-
-    def sums(self, values: NDArray[Any]) -> Numbers:
-        """The weighted sum over documents, per draw."""
-        if (
-            len(self.weights) == 1
-        ):  # a BLAS product may differ in the last bit from call to call; printed values must not
-            return (self.weights * values).sum(axis=1)
-        return self.weights @ values
-
-    @cached_property
-    def labels(self) -> LabelCounts:
-        """The counts of each label, per draw."""
-        right, accepted, gold = ((matrix @ self.weights.T).T for matrix in self.outcome.label_matrices)
-        return LabelCounts(right, accepted, gold, self.outcome.n_labels)
-
-
 def outcome_of(scored: Scored, *, areas: bool = True) -> Outcome:
     """The outcome of scored documents; areas under curves, the costliest part, may be left out."""
     scores = scored.scores
@@ -137,11 +100,6 @@ def outcome_of(scored: Scored, *, areas: bool = True) -> Outcome:
         areas=areas_of(scores, scored.gold, scored.n_labels) if areas and scores.valued else None,
         closure=None if scored.codebook is None else closure_of(scored.codes, scored.codebook),
     )
-
-
-def whole(outcome: Outcome) -> Sample:
-    """Every document once."""
-    return Sample(outcome, np.ones((1, len(outcome))))
 
 
 def pooled(first: Outcome, second: Outcome) -> Outcome:

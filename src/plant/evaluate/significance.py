@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.evaluate.measures import Measure
-from plant.evaluate.outcome import Numbers, Outcome, Sample, pooled
+from plant.evaluate.outcome import Numbers, Outcome, pooled
+from plant.evaluate.samples import Swapped, Weighted
 
 DECIMALS = 6  # of an interval's ends: far finer than their error, and the same on every machine
 ENTRIES = 4_000_000  # weights or label counts held at once: 32 MB
@@ -67,8 +68,8 @@ def randomisation(
     real = {measure.name: abs(measure(first) - measure(second)) for measure in tested}
     extreme = dict.fromkeys(real, 0)
     for drawn in _swaps(len(first) // runs, both, rounds, seed):
-        swaps = np.tile(drawn, runs)
-        one, other = Sample(both, np.hstack([1 - swaps, swaps])), Sample(both, np.hstack([swaps, 1 - swaps]))
+        swaps = np.tile(drawn, runs) if runs > 1 else drawn
+        one, other = Swapped(both, swaps, second=False), Swapped(both, swaps, second=True)
         for measure in tested:
             differences = np.abs(measure.value(one) - measure.value(other))
             extreme[measure.name] += int(np.count_nonzero(differences >= real[measure.name] - 1e-12))
@@ -98,7 +99,7 @@ def _resampled(outcome: Outcome, measures: Sequence[Measure], rounds: int, seed:
     chances = np.full(len(outcome), 1 / len(outcome))
     found: dict[str, list[Numbers]] = {measure.name: [] for measure in measures}
     for size in _block_sizes(rounds, outcome):
-        sample = Sample(outcome, generator.multinomial(len(outcome), chances, size=size).astype(np.float64))
+        sample = Weighted(outcome, generator.multinomial(len(outcome), chances, size=size).astype(np.float64))
         for measure in measures:
             found[measure.name].append(measure.value(sample))
     return {name: np.concatenate(values) for name, values in found.items()}
