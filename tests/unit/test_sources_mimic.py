@@ -247,6 +247,15 @@ def test_a_missing_table_and_a_missing_column_are_told(tmp_path: Path) -> None:
         open_source(str(tmp_path))
 
 
+def test_lists_that_name_no_admission_are_told_with_the_counts(tmp_path: Path) -> None:
+    mimic3(tmp_path, [event(1, 100, "x"), event(2, 101, "y")], [[1, 1, 100, 1, "4019"]])
+    (tmp_path / "train_full_hadm_ids.csv").write_text("999\n")
+    with pytest.raises(
+        InputError, match=r"no note is left \(1 admissions without codes, 1 admissions in no split list\)"
+    ):
+        open_source(str(tmp_path))
+
+
 def test_a_coding_system_that_the_database_does_not_have_is_refused(tmp_path: Path) -> None:
     mimic3(tmp_path, [event(1, 100, "x")], [[1, 1, 100, 1, "4019"]])
     with pytest.raises(InputError, match="mimic3: unknown coding system 'icd10cm'"):

@@ -103,6 +103,10 @@ def open_mimic(release: Release, folder: Path, options: SourceOptions, progress:
     codes = {admission: tuple(filter(kept.__contains__, codes[admission])) for admission in parts}
     expected = {admission: count for admission, count in parts.items() if codes[admission]}
     facts["admissions without a code of the label set"] = len(parts) - len(expected)
+    left_out = {what: count for what, count in facts.items() if count}
+    if not expected:
+        reasons = ", ".join(f"{count:,} {what}" for what, count in left_out.items())
+        raise InputError(f"{notes_table}: no note is left ({reasons or 'it has no discharge summaries'})")
 
     def notes() -> Iterator[Note]:
         for admission in gathered(release.parts(notes_table, options.max_row), expected):
@@ -113,7 +117,7 @@ def open_mimic(release: Release, folder: Path, options: SourceOptions, progress:
         notes=notes,
         codebook=given_book(options) or _codebook(release, folder, system, kept),
         total=len(expected),
-        facts=MappingProxyType({what: count for what, count in facts.items() if count}),
+        facts=MappingProxyType(left_out),
     )
 
 
