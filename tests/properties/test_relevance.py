@@ -1,0 +1,61 @@
+"""Facts about relevance that hold for any documents."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plant.data.corpus import TrainingView, take
+from plant.recipe import Relate
+from plant.relevance.counts import count, incidence
+from plant.relevance.grades import gains
+from plant.stages.relate import relate
+from tests.relevance_samples import defined_information, entropy, listed, view_of
+
+N_TOKENS, N_LABELS = 7, 3
+
+
+@st.composite
+def views(draw: st.DrawFn) -> TrainingView:
+    """Few documents of few words and labels: every corner of the counts comes up."""
+    n = draw(st.integers(1, 8))
+    tokens = draw(st.lists(st.lists(st.integers(0, N_TOKENS - 1), max_size=6), min_size=n, max_size=n))
+    labels = draw(st.lists(st.sets(st.integers(0, N_LABELS - 1)), min_size=n, max_size=n))
+    return view_of(tokens, [sorted(row) for row in labels], n_tokens=N_TOKENS, n_labels=N_LABELS)
+
+
+@given(views(), st.sampled_from(["mi", "normalised", "positive"]))
+def test_relevance_equals_the_definition(view: TrainingView, form: str) -> None:
+    relevance = relate(view, Relate(form=form, keep=N_TOKENS), threads=1)
+    np.testing.assert_allclose(listed(relevance), defined_information(view, form), atol=1e-6)
+
+
+@given(views())
+def test_information_lies_between_zero_and_either_entropy(view: TrainingView) -> None:
+    relevance = relate(view, Relate(form="mi", keep=N_TOKENS), threads=1)
+    of_labels = np.array([entropy(column) for column in view.documents.targets(N_LABELS).T])
+    shares = relevance.token_counts / relevance.n_documents
+    of_tokens = np.array([entropy(np.arange(len(view.documents)) < share * len(view.documents)) for share in shares])
+    assert (relevance.scores >= 0).all()
+    assert (listed(relevance) <= np.minimum(of_labels[:, None], of_tokens) + 1e-6).all()
+
+
+@given(views(), st.integers(0, 8))
+def test_counts_add_up_wherever_the_documents_are_parted(view: TrainingView, cut: int) -> None:
+    sizes = {"n_tokens": N_TOKENS, "n_labels": N_LABELS}
+    rows = np.arange(len(view.documents))
+    first, second = (count(incidence(take(view.documents, part), **sizes)) for part in (rows[:cut], rows[cut:]))
+    whole = count(incidence(view.documents, **sizes))
+    np.testing.assert_array_equal((first + second).starts, whole.starts)
+    np.testing.assert_array_equal((first + second).together, whole.together)
+
+
+SCORES = st.just(0.0) | st.floats(2**-20, 0.6875, width=32)
+
+
+@given(st.lists(SCORES, min_size=1, max_size=40), st.sampled_from(["log-rank", "scaled"]))
+def test_gains_follow_scores(scores: list[float], grade: str) -> None:
+    row = -np.sort(-np.array([scores], dtype=np.float32))
+    worth = gains(row, grade)[0]
+    assert (np.diff(worth) <= 0).all()
+    assert ((worth > 0) == (row[0] > 0)).all()
+    assert all(worth[i] == worth[i + 1] for i in range(len(worth) - 1) if row[0, i] == row[0, i + 1])

@@ -1,0 +1,113 @@
+"""Relevance as lists, as grades, on disk and on the screen."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plant.cli.show_relevance import show_relevance
+from plant.errors import InputError
+from plant.nn.ranker_store import save_ranker
+from plant.recipe import Rank, Relate
+from plant.relevance.grades import gains, log_rank_grades, scaled_grades
+from plant.relevance.store import load_names, load_relevance, name_files, save_relevance
+from plant.stages.rank import rank
+from plant.stages.relate import relate
+from tests.relevance_samples import listed, random_view
+
+SCORES = np.array([[0.5, 0.4, 0.4, 0.4, 0.2, 0.1, 0.0, 0.0]], dtype=np.float32)
+
+
+def test_log_rank_grades_fall_by_one_whenever_the_place_doubles_and_ties_share_the_best() -> None:
+    assert log_rank_grades(SCORES)[0].tolist() == [4, 3, 3, 3, 2, 2, 0, 0]
+
+
+def test_scaled_grades_are_shares_of_the_best_token() -> None:
+    np.testing.assert_allclose(scaled_grades(SCORES)[0], [5, 4, 4, 4, 2, 1, 0, 0], rtol=1e-6)
+
+
+def test_gains_are_powers_of_two_less_one() -> None:
+    assert gains(SCORES, "log-rank")[0].tolist() == [15, 7, 7, 7, 3, 3, 0, 0]
+
+
+def test_a_label_without_tokens_gains_nothing() -> None:
+    assert not gains(np.zeros((1, 3), np.float32), "scaled").any()
+    assert not gains(np.zeros((1, 3), np.float32), "log-rank").any()
+
+
+def test_lists_by_token_hold_what_the_lists_by_label_hold() -> None:
+    relevance = relate(random_view(1), Relate(keep=6))
+    turned = relevance.by_token()
+    dense = np.zeros((len(relevance.codes), relevance.n_tokens), np.float32)
+    for token in range(relevance.n_tokens):
+        mine = slice(turned.starts[token], turned.starts[token + 1])
+        assert (np.diff(turned.labels[mine]) > 0).all()
+        dense[turned.labels[mine], token] = turned.scores[mine]
+    np.testing.assert_array_equal(dense, listed(relevance))
+
+
+def test_relevance_comes_back_from_disk_with_its_names(tmp_path: Path) -> None:
+    view = random_view(2)
+    relevance = relate(view, Relate(keep=4))
+    save_relevance(relevance, tmp_path / "relevance", vocab=view.vocab, codebook=view.codebook)
+    loaded = load_relevance(tmp_path / "relevance")
+    vocab, codebook = load_names(tmp_path / "relevance")
+    np.testing.assert_array_equal(loaded.tokens, relevance.tokens)
+    np.testing.assert_array_equal(loaded.scores, relevance.scores)
+    assert (loaded.codes, loaded.form, loaded.n_documents) == (relevance.codes, relevance.form, relevance.n_documents)
+    assert vocab == view.vocab
+    assert codebook.description("C1") == "the meaning of C1"
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """A run with relevance and ranker."""
+    view = random_view(3, n_documents=60, n_tokens=30)
+    relevance = relate(view, Relate())
+    trained = rank(relevance, Rank(size=16, epochs=40, k=5), seed=1)
+    save_relevance(relevance, tmp_path / "relevance", vocab=view.vocab, codebook=view.codebook)
+    save_ranker(trained, tmp_path / "ranker", files=name_files(view.vocab, view.codebook, view.codes))
+    return tmp_path
+
+
+def shown(path: Path, **options: object) -> Namespace:
+    return Namespace(**{"path": str(path), "code": "C1", "top": 3, "json": False, "plot": None, **options})
+
+
+def test_the_best_words_of_a_code_are_shown_side_by_side(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show_relevance(shown(run_folder))
+    output = capsys.readouterr().out
+    assert "C1  the meaning of C1" in output
+    assert "by mutual information" in output
+    assert "by the ranker" in output
+    assert "nDCG@100" in output
+
+
+def test_shown_json_lists_the_words_of_both_and_the_bins(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show_relevance(shown(run_folder, json=True))
+    content = json.loads(capsys.readouterr().out)
+    relevance = load_relevance(run_folder / "relevance")
+    assert [word["word"] for word in content["code"]["by_information"]] == [f"word{t}" for t in relevance.tokens[1, :3]]
+    assert len(content["code"]["by_ranker"]) == 3
+    assert content["ranker"][-1]["fitted_notes"] == "all"
+    assert sum(row["codes"] for row in content["ranker"][:-1]) == content["ranker"][-1]["codes"]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".html", ".svg"])
+def test_a_picture_is_drawn(run_folder: Path, suffix: str) -> None:
+    picture = run_folder / f"picture{suffix}"
+    show_relevance(shown(run_folder, plot=str(picture)))
+    assert picture.stat().st_size > 5000
+
+
+def test_relevance_without_a_ranker_is_shown_alone(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run_folder / "ranker").rename(run_folder / "elsewhere")
+    show_relevance(shown(run_folder / "relevance"))
+    assert "by the ranker" not in capsys.readouterr().out
+
+
+def test_a_code_that_no_fitted_note_has_is_a_clear_error(run_folder: Path) -> None:
+    with pytest.raises(InputError, match="'C99'"):
+        show_relevance(shown(run_folder, code="C99"))
