@@ -51,10 +51,12 @@ def made_up(n_labels: int, *, n_documents: int = DOCUMENTS, seed: int = 0) -> An
     popular = np.cumsum(1 / np.arange(1, n_labels + 1) ** 0.8)
     labels = np.searchsorted(popular / popular[-1], random.random((n_documents, LABELS_PER_DOCUMENT)))
     labels.flat[:n_labels] = random.permutation(n_labels)[: labels.size]
+    labels = np.sort(labels, axis=1).astype(np.int32)
+    new = np.diff(labels, axis=1, prepend=-1) > 0
     nothing, none = np.zeros(n_documents + 1, np.int64), np.empty(0, np.int32)
     documents = Documents(
         ids=("",) * n_documents, tokens=tokens[: starts[-1]], token_starts=starts,
-        labels=labels.astype(np.int32).ravel(), label_starts=np.arange(n_documents + 1) * LABELS_PER_DOCUMENT,
+        labels=labels[new], label_starts=np.concatenate([[0], np.cumsum(new.sum(1))]),
         char_starts=none, char_ends=none, evidence_labels=none, evidence_spans=none.reshape(0, 2),
         evidence_starts=nothing, text=np.empty(0, np.uint8), text_starts=nothing,
     )  # fmt: skip
