@@ -7,6 +7,8 @@ from typing import Any
 from plant.cli.plots import BLUE, ORANGE, save_figure
 from plant.cli.show_relevance import Bin, CodeWords, Word
 
+GREEN = "#009E73"
+
 
 def draw_relevance(words: CodeWords | None, bins: Sequence[Bin], curve: Sequence[float], path: Path) -> None:
     """Bars of a code's best words by information and by the ranker; nDCG by frequency bin and by epoch."""
@@ -40,13 +42,14 @@ def _bars(axes: Any, words: Sequence[Word], label: str, colour: str) -> None:
 
 def _quality(axes: Any, bins: Sequence[Bin]) -> None:
     places = range(len(bins))
-    for name, marker in zip(bins[0].ndcg, "os^", strict=True):
-        axes.plot(places, [row.ndcg[name] for row in bins], marker=marker, linestyle="none", label=name)
+    for number, (name, colour) in enumerate(zip(bins[0].ndcg, (BLUE, ORANGE, GREEN), strict=True)):
+        shifted = [place + 0.25 * (number - 1) for place in places]
+        axes.bar(shifted, [row.ndcg[name] for row in bins], width=0.25, color=colour, label=name)
     axes.set_xticks(places, [f"{row.fitted_notes}\n({row.codes:,})" for row in bins])
     axes.set_ylim(0, 1.05)
     axes.set_xlabel("fitted notes of the code (number of codes)")
     axes.set_ylabel("nDCG over the whole vocabulary")
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(loc="lower left", framealpha=1)
 
 
 def _learning(axes: Any, curve: Sequence[float]) -> None:

@@ -153,12 +153,13 @@ def _named(values: np.ndarray) -> dict[str, float]:
 
 
 def _folders(path: Path) -> tuple[Path, Path | None]:
-    """The relevance and, if there is one, the ranker of a run; or a relevance and the ranker beside it."""
+    """The relevance and, if there is one, the ranker: of a run, or either of them and the other one beside it."""
     from plant.artifact import is_artifact
 
-    folder = path if is_artifact(path, "relevance") else path / "relevance"
-    ranker = folder.parent / "ranker"
-    return folder, ranker if is_artifact(ranker, "ranker") else None
+    is_relevance, is_ranker = is_artifact(path, "relevance"), is_artifact(path, "ranker")
+    run = path.parent if is_relevance or is_ranker else path
+    ranker = path if is_ranker else run / "ranker"
+    return path if is_relevance else run / "relevance", ranker if is_artifact(ranker, "ranker") else None
 
 
 def _ranker(folder: Path | None, relevance: "Relevance") -> "TrainedRanker | None":
