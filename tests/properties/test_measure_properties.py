@@ -79,6 +79,13 @@ def test_lists_of_everything_agree_with_the_matrix(case):
     assert measure("micro-F1")(one) == measure("micro-F1")(other)
 
 
+@given(cases(ties=True))
+def test_the_harmonic_macro_f1_is_never_the_smaller(case):
+    found = outcome(*case)
+    means = measure("macro-F1 (mean of labels)")(found), measure("macro-F1 (of macro-P and macro-R)")(found)
+    assert means[0] <= means[1] + 1e-12
+
+
 def f1(values, targets, threshold):
     accepted = values >= np.float32(threshold)
     return 2 * (accepted & targets).sum() / max(1, accepted.sum() + targets.sum())

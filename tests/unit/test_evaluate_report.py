@@ -193,6 +193,11 @@ def test_the_verb_asks_for_a_run_or_both_files(tmp_path):
         run_verb(evaluate_verb, "--gold", tmp_path / "gold.jsonl")
 
 
+def test_a_folder_without_predictions_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no predictions"):
+        run_verb(evaluate_verb, tmp_path)
+
+
 def test_compare_groups_runs_by_name_and_writes_its_tables(run_folder, tmp_path, capsys):
     run_verb(
         compare_verb,

@@ -1,13 +1,14 @@
 """plant evaluate: measures with intervals, beside the prior, as a table, JSON and a report."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.errors import InputError
 
 if TYPE_CHECKING:
+    from plant.codes.codebook import CodeBook
     from plant.evaluate.report import Report
     from plant.evaluate.scored import Scored
 
@@ -81,26 +82,39 @@ def run(arguments: argparse.Namespace) -> None:
 
 def scored_from_file(arguments: argparse.Namespace, predictions: str, name: str) -> "Scored":
     """The predictions of one file against the gold file."""
-    from plant.codes.files import read_codebook
     from plant.evaluate.files import read_gold, read_predictions, scored_from_files
     from plant.evaluate.scored import Frame
 
+    gold = read_gold(arguments.gold)
     train = {document: codes for path in arguments.train for document, codes in read_gold(path).items()}
     return scored_from_files(
-        read_gold(arguments.gold),
+        gold,
         read_predictions(predictions),
         train=train or None,
-        codebook=read_codebook(arguments.codebook) if arguments.codebook else None,
+        codebook=_codebook(arguments.codebook, gold) if arguments.codebook else None,
         threshold=arguments.threshold,
         frame=Frame(system=name or Path(predictions).name.split(".")[0]),
     )
 
 
+def _codebook(path: str, gold: Mapping[str, Sequence[str]]) -> "CodeBook":
+    """The code book of a file; its coding system is that of the gold codes."""
+    from plant.codes.files import read_codebook
+    from plant.codes.icd import guess_system
+
+    return read_codebook(path, system=guess_system(code for codes in gold.values() for code in codes))
+
+
 def scored_from_run(folder: Path) -> "Scored":
     """The predictions that a run left behind."""
-    from plant.evaluate.scored import load_scored
+    from plant.artifact import is_artifact
+    from plant.evaluate.scored import KIND, load_scored
 
     inner = folder / "predictions"
+    if not inner.is_dir() and not is_artifact(folder, KIND):
+        raise InputError(
+            f"{folder} holds no predictions: name a folder of `plant run`, or give --gold and --predictions"
+        )
     return load_scored(inner if inner.is_dir() else folder)
 
 
