@@ -112,9 +112,7 @@ def scored_from_run(folder: Path) -> "Scored":
 
     inner = folder / "predictions"
     if not inner.is_dir() and not is_artifact(folder, KIND):
-        raise InputError(
-            f"{folder} holds no predictions: name a folder of `plant run`, or give --gold and --predictions"
-        )
+        raise InputError(f"{folder} holds no predictions: name a run, or give --gold and --predictions")
     return load_scored(inner if inner.is_dir() else folder)
 
 
