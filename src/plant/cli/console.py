@@ -77,6 +77,5 @@ def _is_number(value: object) -> bool:
 def _progress_text(what: str, done: int, total: int | None, seconds: float) -> str:
     if not total:
         return f"{what}: {done:,} ({seconds:.0f} s)"
-    left = seconds * (total - done) / done if done else float("nan")
-    ending = f"{seconds:.0f} s" if done >= total else f"{left:.0f} s left"
-    return f"{what}: {done:,} of {total:,} ({100 * done / total:.0f} %, {ending})"
+    left = f", {seconds * (total - done) / done:.0f} s left" if 0 < done < total else ""
+    return f"{what}: {done:,} of {total:,} ({100 * done / total:.0f} %{left})"

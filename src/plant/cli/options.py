@@ -23,6 +23,4 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--choose", default="", metavar="SPLITS|SHARE",
                         help="splits, or a share of the fitted notes, for thresholds, early stopping and choices "
                         "(default: the dev split if there is one, else 0.1)")  # fmt: skip
-    parser.add_argument(
-        "--report", default="", metavar="SPLITS", help="splits to report (default: test, if any)"
-    )
+    parser.add_argument("--report", default="", metavar="SPLITS", help="splits to report (default: test, if any)")

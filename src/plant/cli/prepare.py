@@ -28,9 +28,7 @@ HELP = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "source_path", metavar="SOURCE", help="demo, a csv, tsv, jsonl or parquet file, or a folder"
-    )
+    parser.add_argument("source_path", metavar="SOURCE", help="demo, a csv, tsv, jsonl or parquet file, or a folder")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the corpus")
     add_source_options(parser)
     add_plan_options(parser)
@@ -50,7 +48,7 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
 def request_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
     """The source and the plan as the command line gave them."""
     from plant.data.roles import parse_plan
-    from plant.pipeline import Request
+    from plant.pipeline.prepare import Request
 
     options = SourceOptions(**{field.name: getattr(arguments, field.name) for field in fields(SourceOptions)})
     plan = parse_plan(fit=arguments.fit, choose=arguments.choose, report=arguments.report)
@@ -58,7 +56,7 @@ def request_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.pipeline import prepare_once
+    from plant.pipeline.prepare import prepare_once
 
     with progress() as tell:
         made = prepare_once(request_of(arguments), Path(arguments.out), chosen_recipe(arguments), progress=tell)

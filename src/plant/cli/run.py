@@ -23,14 +23,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     import torch
 
-    from plant import pipeline
     from plant.evaluate.render import json_of, write_report
+    from plant.pipeline.run import run as run_all
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     device = arguments.device or ("cuda" if torch.cuda.is_available() else "cpu")
     with progress() as tell:
         name = Path(arguments.recipe).stem
-        done = pipeline.run(request_of(arguments), recipe, out, name=name, device=device, progress=tell, told=_told)
+        done = run_all(request_of(arguments), recipe, out, name=name, device=device, progress=tell, told=_told)
     say(f"coder: {out / 'coder'}")
     if done.report is None:
         say("no split is reported; name one with --report to measure this coder")

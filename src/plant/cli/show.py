@@ -2,32 +2,57 @@
 
 import argparse
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.cli.console import print_table, say
+from plant.cli.show_relevance import add_relevance_options, show_relevance
+from plant.errors import InputError
+
+if TYPE_CHECKING:
+    from plant.data.corpus import Corpus
+    from plant.data.summary import CorpusSummary
+
+PARTS = ("corpus", "relevance", "ranker", "language-model", "coder", "predictions")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", help="folder of an artifact or of a run")
+    parser.add_argument("what", nargs="*", metavar="[relevance | language-model] PATH",
+                        help="folder of an artifact or of a run, and which part of a run to show")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--plot", metavar="FILE", help="draw the label-frequency curve into a .png, .svg or .html file")
+    parser.add_argument("--plot", metavar="FILE", help="draw it into a .png, .svg or .html file")
+    add_relevance_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     from plant.artifact import read_manifest
-    from plant.data.store import KIND, load_corpus
 
-    path = Path(arguments.path)
+    path = _folder(arguments.what, code=arguments.code)
     manifest = read_manifest(path)
-    if manifest.kind == KIND:
+    arguments.path = str(path)
+    if manifest.kind == "corpus":
+        from plant.data.store import load_corpus
+
         _show_corpus(load_corpus(path), arguments)
+    elif manifest.kind in ("relevance", "ranker"):
+        show_relevance(arguments)
     else:
-        json.dump({"kind": manifest.kind, **manifest.facts}, sys.stdout, indent=2)
-        print()
+        print(json.dumps({"kind": manifest.kind, **manifest.facts}, indent=2, ensure_ascii=False))
 
 
-def _show_corpus(corpus, arguments: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]
+def _folder(words: Sequence[str], *, code: str | None) -> Path:
+    """The artifact that `[part] path` means; a run stands for its relevance where a code is asked for."""
+    if not words or len(words) > 2 or (len(words) == 2 and words[0] not in PARTS):
+        raise InputError(f"plant show takes a folder, or one of {', '.join(PARTS)} and a folder")
+    path, part = Path(words[-1]), words[0] if len(words) == 2 else ""
+    if path.is_dir() and not (path / "manifest.json").is_file():
+        inner = part or ("relevance" if code else "corpus")
+        return path / inner if (path / inner / "manifest.json").is_file() else path
+    return path
+
+
+def _show_corpus(corpus: "Corpus", arguments: argparse.Namespace) -> None:
     from plant.data.summary import summarise
 
     summary = summarise(corpus)
@@ -42,7 +67,7 @@ def _show_corpus(corpus, arguments: argparse.Namespace) -> None:  # type: ignore
         say(f"drawn: {arguments.plot}")
 
 
-def _print_summary(summary) -> None:  # type: ignore[no-untyped-def]
+def _print_summary(summary: "CorpusSummary") -> None:
     header = ["split", "role", "notes", "codes", "codes/note", "tokens", "median", "longest", "unknown", "new codes"]
     rows = [
         [name, s.role, s.notes, s.codes, f"{s.codes_per_note:.1f}", s.tokens, f"{s.median_tokens:.0f}", s.longest,

@@ -19,9 +19,7 @@ def write_rows(rows: Iterable[dict[str, Any]], path: Path, *, suffix: str, progr
     if suffix != ".parquet":
         return _write_lines(rows, path, progress)
     with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        lines = (
-            Path(folder) / "rows.jsonl"
-        )  # rows come one by one, Parquet wants columns
+        lines = Path(folder) / "rows.jsonl"  # rows come one by one, Parquet wants columns
         count = _write_lines(rows, lines, progress)
         _to_parquet(lines, path)
     return count

@@ -6,6 +6,7 @@ from plant.nn.decoders.described import DescribedAttention
 from plant.nn.decoders.joint_laat import JointLAAT
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.lsan import LSAN
+from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.decoders.pooled import ChunkMaxPool, LastState, MaxPool, MeanPool
 from plant.nn.encoders.cnn import CNN
 from plant.nn.encoders.effective_can import EffectiveCAN
@@ -39,6 +40,7 @@ DECODERS: Registry[Decoder] = Registry(
         "lsan": LSAN,
         "max-pool": MaxPool,
         "mean-pool": MeanPool,
+        "planted": PlantedDecoder,
     },
 )
 

@@ -1,0 +1,63 @@
+"""Preparing on disk: a corpus that was made from the same things is not made again."""
+
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from plant.artifact import Manifest, check_replaceable, read_manifest
+from plant.data import store
+from plant.data.roles import Plan
+from plant.data.sources import open_source
+from plant.data.sources.options import SourceOptions
+from plant.keeper import digest_of, unchanged
+from plant.recipe import Recipe
+from plant.stages.prepare import prepare
+from plant.types import Progress, silent
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run reads and how it parts the notes."""
+
+    source: str
+    options: SourceOptions = field(default_factory=SourceOptions)
+    plan: Plan = field(default_factory=Plan)
+    make_splits: str = "random"
+
+
+@dataclass(frozen=True)
+class Made:
+    """An artifact that a stage left behind; `new` is false where it was there already."""
+
+    manifest: Manifest
+    new: bool
+
+
+def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progress = silent) -> Made:
+    """Prepare a corpus at `out` unless one of the same source, options and recipe is there."""
+    section = {"request": asdict(request), "prepare": asdict(recipe.prepare), "seed": recipe.seed}
+    inputs = {"source": fingerprint(request.source), "request": digest_of(section)}
+    if unchanged(out, store.KIND, inputs):
+        return Made(read_manifest(out), new=False)
+    check_replaceable(out, store.KIND)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as workspace:
+        source = open_source(request.source, options=request.options, progress=progress)
+        corpus = prepare(
+            source,
+            recipe,
+            plan=request.plan,
+            make_splits=request.make_splits,
+            workspace=Path(workspace),
+            progress=progress,
+        )
+        manifest = store.save_corpus(corpus, out, recipe=section, inputs=inputs, source=source)
+    return Made(manifest, new=True)
+
+
+def fingerprint(source: str) -> str:
+    """A digest of what a source holds, by the names, sizes and times of its files; of its name where it is no file."""
+    path = Path(source)
+    files = sorted(path.rglob("*")) if path.is_dir() else [path] if path.is_file() else []
+    stats = [(str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return digest_of([source if not files else "files", stats])

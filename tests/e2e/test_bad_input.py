@@ -1,0 +1,119 @@
+"""Bad input gets one clear line, exit code 2, no traceback, and nothing half-written."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+GOOD = "id,text,codes,split\na,fever and cough,J18.9,train\nb,fever,J18.9,train\nc,cough,J18.9,dev\n"
+
+
+def plant(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+def refused(result: subprocess.CompletedProcess[str], folder: Path) -> str:
+    """The one line of a refusal, after checking that it is one and that nothing was left behind."""
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("plant:")]
+    assert len(lines) == 1
+    assert not (folder / "out").exists()
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"", (), "empty"),
+        (b"id,body,codes\na,x,y\n", (), "no column of texts.*'body'.*--text-column"),
+        (GOOD.encode(), ("--text-column", "txet"), "unknown column 'txet'.*Did you mean 'text'"),
+        (b"id,text,codes\na,,J18.9\n", (), "empty text"),
+        (b"id,text\na,fever\nb,cough\n", (), "has a code"),
+        (GOOD.encode(), ("--fit", "trian"), "unknown split 'trian'.*Did you mean 'train'"),
+        (GOOD.replace("b,fever", "a,fever").encode(), (), "two notes have the id 'a'"),
+        (b"id,text,codes\na,fe\xffver,J18.9\n", (), "line 2"),
+        (b'id,text,codes\na,"fever,J18.9\n', (), "quote"),
+        (GOOD.encode(), ("--system", "icd11"), "icd11"),
+        (GOOD.encode(), ("--set", "prepare.min_cuont=1"), "unknown key 'prepare.min_cuont'"),
+        (GOOD.encode(), ("--recipe", "plnat"), "unknown recipe 'plnat'"),
+    ],
+)
+def test_a_bad_table_is_refused(tmp_path: Path, content: bytes, options: tuple[str, ...], message: str) -> None:
+    (tmp_path / "notes.csv").write_bytes(content)
+    line = refused(plant("prepare", "notes.csv", "--out", "out", *options, cwd=tmp_path), tmp_path)
+
+    assert re.search(message, line), line
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    assert "nowhere.csv" in refused(plant("prepare", "nowhere.csv", "--out", "out", cwd=tmp_path), tmp_path)
+
+
+def test_a_cell_of_60_megabytes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.csv").write_text("id,text,codes\na," + "word " * 12_000_000 + ",J18.9\n")
+    assert "notes.csv" in refused(plant("prepare", "notes.csv", "--out", "out", cwd=tmp_path), tmp_path)
+
+
+def test_an_error_never_quotes_the_note(tmp_path: Path) -> None:
+    (tmp_path / "notes.jsonl").write_text('{"id": "a", "text": "CANARY", "codes": 3}\n{"id": "b", "text": "CANARY"\n')
+    result = plant("prepare", "notes.jsonl", "--out", "out", cwd=tmp_path)
+    assert "CANARY" not in refused(result, tmp_path) + result.stdout + result.stderr
+
+
+def test_a_folder_with_other_content_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.csv").write_text(GOOD)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("keep")
+    result = plant("prepare", "notes.csv", "--out", "mine", cwd=tmp_path)
+    assert "other content" in refused(result, tmp_path)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "keep"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "notes.csv").write_text(GOOD)
+    command = [sys.executable, "-c", "from plant.cli.main import main; main()", "parts", "--json"]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert result.returncode == 2
+    assert "disk is full" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    with (tmp_path / "notes.jsonl").open("w") as file:
+        for number in range(60_000):
+            note = {"id": str(number), "text": f"fever {number} " * 40, "codes": ["J18.9"], "split": "train"}
+            file.write(json.dumps(note) + "\n")
+    command = [sys.executable, "-c", "from plant.cli.main import main; main()"]
+    running = subprocess.Popen(
+        [*command, "prepare", "notes.jsonl", "--out", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out*/tokens")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(running.pid, signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 2
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.jsonl"]
+
+
+def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.csv").write_text(GOOD)
+    assert plant("prepare", "notes.csv", "--out", "corpus", cwd=tmp_path).returncode == 0
+    tensors = tmp_path / "corpus" / "tensors.safetensors"
+    content = bytearray(tensors.read_bytes())
+    content[-1] ^= 1
+    tensors.write_bytes(content)
+    assert "damaged" in refused(plant("show", "corpus", cwd=tmp_path), tmp_path)

@@ -1,0 +1,74 @@
+"""Every recipe of the package fits, predicts, explains and survives a folder; and none learns from random labels."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plant.coder import Coder
+from plant.recipe import load_recipe, named_recipes
+from tests.made_up import notes_of
+
+SMALL = ("prepare.min_count=1", "fit.epochs=2", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=3",
+         "pretrain.epochs=1", "fit.batch=8")  # fmt: skip
+TINY_PARTS = {
+    "awd-lstm": ("pretrain.embedding=16", "pretrain.hidden=16", "pretrain.layers=2"),
+    "bilstm": ("encoder.hidden=16",),
+}
+
+
+def small(name: str, *changes: str) -> Coder:
+    """The recipe with few epochs, and with narrow layers where the authors' would take long."""
+    parts = TINY_PARTS.get(load_recipe(name).encoder.name, ()) if load_recipe(name).system == "classifier" else ()
+    return Coder(name, *SMALL, *parts, *changes)
+
+
+@pytest.fixture(scope="module")
+def notes() -> tuple[list[str], list[tuple[str, ...]]]:
+    made = notes_of(60, n_codes=4)
+    return [note.text for note in made], [note.codes for note in made]
+
+
+@pytest.mark.parametrize("name", named_recipes())
+def test_a_recipe_fits_predicts_explains_and_loads(
+    name: str, notes: tuple[list[str], list[tuple[str, ...]]], tmp_path: Path
+) -> None:
+    texts, codes = notes
+    coder = small(name).fit(texts, codes, choose=0.3)
+    prediction = coder.predict(texts[:3], top=4)[0]
+    assert [scored.probability for scored in prediction.ranked] == sorted(
+        (scored.probability for scored in prediction.ranked), reverse=True
+    )
+    for scored in prediction.ranked:
+        assert all(texts[0][span.start : span.end] == span.text for span in scored.evidence)
+    coder.save(tmp_path / "coder")
+    loaded = Coder.load(tmp_path / "coder")
+    np.testing.assert_array_equal(loaded.predict_proba(texts[:5]), coder.predict_proba(texts[:5]))
+    assert loaded.predict(texts[:2]) == coder.predict(texts[:2])
+
+
+@pytest.mark.parametrize("name", named_recipes())
+def test_random_labels_score_nothing_on_held_out_notes(name: str) -> None:
+    made = notes_of(420, n_codes=20, random_codes=True)
+    texts, codes = [note.text for note in made], [note.codes for note in made]
+    coder = small(name, "fit.epochs=1").fit(texts[:220], codes[:220], choose=0.15)
+    scores = coder.predict_proba(texts[220:])
+    gold = np.array([[code in row for code in coder.classes_] for row in codes[220:]])
+    assert abs(mean_auc(scores, gold) - 0.5) <= 0.05
+
+
+def test_the_leak_test_would_catch_a_leak() -> None:
+    made = notes_of(420, n_codes=20, random_codes=True)
+    texts, codes = [note.text for note in made], [note.codes for note in made]
+    coder = Coder("tfidf", "prepare.min_count=1").fit(texts, codes, choose=0.15)
+    gold = np.array([[code in row for code in coder.classes_] for row in codes[220:]])
+    assert mean_auc(coder.predict_proba(texts[220:]), gold) > 0.6
+
+
+def mean_auc(scores: np.ndarray, gold: np.ndarray) -> float:
+    """The mean over labels of the share of (positive, negative) pairs in the right order, ties half."""
+    values = []
+    for column, truth in zip(scores.T, gold.T, strict=True):
+        positive, negative = column[truth], column[~truth]
+        values.append(np.mean(np.sign(positive[:, None] - negative[None, :]) / 2 + 0.5))
+    return float(np.mean(values))
