@@ -41,7 +41,8 @@ def results(chart: Chart) -> str:
 
 def _panel(chart: Chart, day: int, days: int, extra: list[str]) -> str:
     causes = _causes(chart, last=day > 0 and day == days - 1)
-    analytes = list(dict.fromkeys([*chart.tables.labs["daily"], *(extra if day == 0 else ()), *causes]))
+    once = (*extra, *causes) if day == 0 else ()
+    analytes = list(dict.fromkeys([*chart.tables.labs["daily"], *once]))
     hour, minute = chart.rng.randint(4, 22), chart.rng.choice(("00", "15", "30", "45"))
     stamp = f"{bracketed(chart.date + timedelta(days=day))} {hour:02d}:{minute} BLOOD "
     return stamp + " ".join(_value(chart, analyte, causes.get(analyte)) for analyte in analytes)
@@ -85,7 +86,9 @@ def course(chart: Chart) -> str:
     parts = [_problem(chart, told, by_problem=by_problem) for told in chart.named_in.get("course", ())]
     unnamed = [told for told in chart.told if told.telling == "implied" and told.condition.care]
     parts += [_unnamed(chart, told, by_problem=by_problem) for told in unnamed if rng.random() < 0.6]
-    parts += [chart.denial("course", "excluded") for _ in range(rng.randint(1, 3 + round(2 * chart.style.length)))]
+    bullet = chart.style.bullet if by_problem else ""
+    excluded = range(rng.randint(1, 3 + round(2 * chart.style.length)))
+    parts += [chart.denial("course", "excluded", bullet=bullet) for _ in excluded]
     parts += [_other_drug(chart)] if rng.random() < 0.3 else []
     rng.shuffle(parts)
     routine = rng.sample(chart.tables.prose["course"]["routine"], rng.randint(0, 3)) if by_problem else []
