@@ -53,8 +53,9 @@ class Rank:
 
 @dataclass(frozen=True)
 class Pretrain:
-    """The language model."""
+    """The language model; the defaults are the full size, for a GPU."""
 
+    direction: Literal["forward", "backward"] = "forward"
     embedding: int = 400
     hidden: int = 1152
     layers: int = 3
@@ -63,8 +64,13 @@ class Pretrain:
     bptt: int = 80
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
+    clip: float = 0.4
     dropout: float = 1.0  # multiplier of all five dropouts
+    ar: float = 2.0  # penalty on large activations, and ...
+    tar: float = 1.0  # ... on activations that change fast
     held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
+    mixed_precision: bool = True  # on GPUs only
+    checkpoint_minutes: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ class Fit:
     unfreezing_epochs: int = 0  # for each layer
     epochs: int = 20
     patience: int = 5  # epochs without a better `measure` on the choosing notes; 0: never stop early
-    measure: Literal["MAP", "micro-F1", "loss"] = "MAP"
+    measure: Literal["MAP", "micro-F1", "P@5", "P@8", "P@15", "loss"] = "MAP"
     batch: int = 16
     accumulate: int = 1
     learning_rate: float = 2e-3

@@ -67,7 +67,7 @@ def frequencies(view: TrainingView) -> NDArray[np.float32]:
 def judge_on(choosing: Documents, codes: tuple[str, ...], gold: Sequence[Sequence[str]]) -> Judge:
     """Measures of probabilities on the choosing notes, as early stopping asks for them; F1 at its best threshold."""
     targets = choosing.targets(len(codes))
-    wanted = [measure(name) for name in ("MAP", "micro-F1")]
+    wanted = [measure(name) for name in ("MAP", "micro-F1", "P@5", "P@8", "P@15")]
 
     def judge(probabilities: NDArray[np.float32]) -> dict[str, float]:
         threshold = tune_global_threshold(probabilities, targets)
