@@ -24,6 +24,7 @@ VERBS = {
     "explain": "show the words that speak for each code",
     "evaluate": "measure a run, or predictions in files, against the gold codes",
     "compare": "compare systems, with significance",
+    "study": "fit many recipes on the same splits, one table",
     "show": "look at a corpus, a relevance, a language model, a run",
     "parts": "list recipes, encoders, decoders, losses and explainers",
 }

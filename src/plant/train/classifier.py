@@ -138,7 +138,7 @@ class _Training:
     def _run_epoch(self, phase: Phase, first: int, stored: list[Tensor] | None) -> None:
         self.classifier.train()
         if stored is not None:
-            self.classifier.encoder.eval()  # type: ignore[union-attr]
+            self.classifier.encoder.train(False)  # type: ignore[attr-defined]
         lengths = np.diff(self.notes.fitted.token_starts)
         batches = shuffled_batches(lengths, size=self.recipe.batch, seed=self.seed, epoch=self.state.epoch)
         started = time.monotonic() - self.state.seconds
