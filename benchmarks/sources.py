@@ -1,6 +1,6 @@
 """Reading tables of notes against Python's csv module, with the memory that a stream of notes needs.
 
-    python benchmarks/sources.py [--notes 8000] [--json]
+    python benchmarks/sources.py [--notes 4000] [--json]
 
 Times are CPU seconds, medians of interleaved runs. The notes are made up: 1,500 words each, a line break every ten.
 """
@@ -80,7 +80,7 @@ def measure(count: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--notes", type=int, default=8000)
+    parser.add_argument("--notes", type=int, default=4000)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     measured = measure(arguments.notes)
