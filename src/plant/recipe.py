@@ -68,6 +68,7 @@ class Pretrain:
     dropout: float = 1.0  # multiplier of all five dropouts
     ar: float = 2.0  # penalty on large activations, and ...
     tar: float = 1.0  # ... on activations that change fast
+    sampled_words: int = 0  # drawn for each step to stand for the vocabulary in the loss; 0: all words, exactly
     held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
     mixed_precision: bool = True  # on GPUs only
     checkpoint_minutes: float = 5.0

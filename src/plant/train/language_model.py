@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from plant.data.batches import sorted_batches
 from plant.data.corpus import Documents
 from plant.nn.language_model import Carry, LanguageModel
-from plant.nn.next_word import IGNORED, next_word_loss
+from plant.nn.next_word import IGNORED, next_word_loss, sample_words
 from plant.recipe import Pretrain
 from plant.text.vocab import PADDING
 from plant.train.checkpoint import load_checkpoint, pack_optimizer, save_checkpoint, unpack_optimizer
@@ -126,6 +126,7 @@ class _Training:
             fused=True,
         )  # fmt: skip
         self.steps = math.ceil(math.ceil(self.text.n_questions / recipe.batch) / recipe.bptt)
+        self.shares = torch.from_numpy(self.text.shares(len(self.model.vocab))).to(self.device)
         self.saved_at = time.monotonic()
 
     def run(self) -> tuple[Epoch, ...]:
@@ -166,13 +167,20 @@ class _Training:
         self.carry = tuple((hidden.detach(), cell.detach()) for hidden, cell in carry)  # truncated at the segment
         states = states.float()
         dropped = self.model.dropped(states)
-        loss = next_word_loss(dropped.flatten(0, 1), self.model.network.words, self.model.bias, targets.flatten())
+        loss = self._loss(dropped.flatten(0, 1), targets.flatten())
         calm = self.recipe.ar * dropped.square().mean() + self.recipe.tar * states.diff(dim=1).square().mean()
         self.optimizer.zero_grad(set_to_none=True)
-        (loss + calm if states.shape[1] > 1 else loss).backward()  # type: ignore[no-untyped-call]
+        (loss + calm if states.shape[1] > 1 else loss).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         self.optimizer.step()
         return float(loss.detach()) * int((targets != IGNORED).sum())
+
+    def _loss(self, states: Tensor, targets: Tensor) -> Tensor:
+        words, bias = self.model.network.words, self.model.bias
+        if self.recipe.sampled_words <= 0:
+            return next_word_loss(states, words, bias, targets)
+        sample = sample_words(targets, self.shares, drawn=self.recipe.sampled_words)
+        return next_word_loss(states, words[sample.words], bias[sample.words] - sample.log_chance, sample.targets)
 
     def _finish_epoch(self) -> None:
         state = self.state

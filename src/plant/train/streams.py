@@ -27,6 +27,12 @@ class Text:
         """How many words there are to foresee: every token, and the end of each document."""
         return len(self.tokens) + len(self)
 
+    def shares(self, n_words: int) -> NDArray[np.float32]:
+        """The share of each word among those to foresee."""
+        counts = np.bincount(self.tokens, minlength=n_words)
+        counts[PADDING] += len(self)
+        return (counts / max(1, self.n_questions)).astype(np.float32)
+
 
 def text_of(parts: Sequence[Documents]) -> Text:
     """The documents of all parts; empty ones are left out."""
