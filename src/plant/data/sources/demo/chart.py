@@ -25,7 +25,7 @@ NAMED_IN: Mapping[str, Mapping[str, float]] = {
 # What can be denied where: any condition, what a study shows, what comes on suddenly, what runs in families.
 KINDS: Mapping[str, Callable[[Condition], bool]] = {
     "any": lambda condition: True,
-    "seen": lambda condition: condition.theme not in ("mind", "endocrine", "senses"),
+    "seen": lambda condition: condition.theme not in ("mind", "endocrine"),
     "sudden": lambda condition: condition.place == "acute" and bool(condition.care),
     "inherited": lambda condition: condition.code.startswith(("C", "I21", "I63")) or condition.runs_in_families,
 }

@@ -13,7 +13,7 @@ from plant.codes.lists import tabular_names
 from plant.data.sources.demo.paraphrase import Rewrite, names_from
 
 # Frequency of the code at rank r is about 1 / (r + offset) ^ exponent (Zipf and Mandelbrot).
-ZIPF_OFFSET, ZIPF_EXPONENT = 6.0, 1.25
+ZIPF_OFFSET, ZIPF_EXPONENT = 6.0, 1.3
 
 
 @dataclass(frozen=True, slots=True)

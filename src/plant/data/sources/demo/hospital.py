@@ -101,7 +101,7 @@ def _padding(chart: Chart) -> list[str]:
     length = chart.style.length
     days = range(2, min(chart.days, round(2 + 14 * length**2)))
     said = [chart.phrase("course", "days", n=day) for day in days]
-    for kind, share in (("padding", length), ("consults", length**2), ("transitional", length**2)):
+    for kind, share in (("padding", 0.2 + 0.8 * length), ("consults", length**2), ("transitional", length**2)):
         texts = chart.tables.prose["course"][kind]
         said += [chart.say(text) for text in chart.rng.sample(texts, round(share * len(texts)))]
     return said
