@@ -73,4 +73,5 @@ def as_distribution(weights: Float[Tensor, "*lead time"]) -> Float[Tensor, "*lea
 
 
 def _cut(length: int, segment: int) -> tuple[int, ...]:
-    return tuple(min(segment, length - start) for start in range(0, length, segment)) if length else ()
+    """The lengths of the segments; a document without tokens is one segment of length 0."""
+    return tuple(min(segment, length - start) for start in range(0, length, segment)) if length else (0,)

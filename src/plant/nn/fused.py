@@ -63,7 +63,8 @@ def fused_logits(
     heads: Heads, lengths: Lengths, sources: Sources, learned: Sequence[Tensor] = ()
 ) -> Float[Tensor, "document label"]:
     """The logits of each document; `learned` are the tensors of the sources that get gradients."""
-    return _FusedLogits.apply(lengths, sources, *heads, *learned)  # type: ignore[no-untyped-call]
+    with torch.autocast(heads.states.device.type, enabled=False):
+        return _FusedLogits.apply(lengths, sources, *heads, *learned)  # type: ignore[no-untyped-call]
 
 
 def fused_loss(
@@ -75,7 +76,8 @@ def fused_loss(
     targets: Float[Tensor, "document label"],
 ) -> Float[Tensor, ""]:
     """The mean binary cross-entropy; its gradients are ready when it returns, so a step recomputes nothing."""
-    return _FusedLoss.apply(lengths, sources, targets, *heads, *learned)  # type: ignore[no-untyped-call]
+    with torch.autocast(heads.states.device.type, enabled=False):
+        return _FusedLoss.apply(lengths, sources, targets, *heads, *learned)  # type: ignore[no-untyped-call]
 
 
 class _FusedLogits(torch.autograd.Function):

@@ -28,7 +28,7 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Survivors:
-    """Per label the positions that survive, rising, and which distinct token stands there."""
+    """Per label the positions that survive, in any order, and which distinct token stands there."""
 
     positions: Int[Tensor, "label kept"]
     places: Int[Tensor, "label kept"]
@@ -49,8 +49,7 @@ def survivors(scores: Float[Tensor, "label token"], document: Distinct, k: int) 
 
 def survivors_torch(scores: Float[Tensor, "label token"], document: Distinct, k: int) -> Survivors:
     """`survivors` by sorting all positions."""
-    best = scores[:, document.place].argsort(dim=1, descending=True, stable=True)[:, :k]
-    positions = best.sort(dim=1).values
+    positions = scores[:, document.place].argsort(dim=1, descending=True, stable=True)[:, :k]
     return Survivors(positions, document.place[positions])
 
 
@@ -74,14 +73,14 @@ class Lists:
     scores: Float[Tensor, "entry"]
 
 
-def relevance_rows(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label position"]:
-    """The relevance of each position of a document for some labels; zero where a label does not list the token."""
+def relevance_rows(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
+    """The relevance of each distinct token for some labels; zero where a label does not list it."""
     form = relevance_rows_numba if lists.scores.device.type == "cpu" else relevance_rows_torch
     return form(lists, document, labels)
 
 
-def relevance_rows_torch(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label position"]:
-    """`relevance_rows` by a scatter over the distinct tokens."""
+def relevance_rows_torch(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
+    """`relevance_rows` by a scatter."""
     first, last = lists.starts[document.tokens], lists.starts[document.tokens + 1]
     places = torch.arange(len(first), device=first.device).repeat_interleave(last - first)
     before = torch.cat([first.new_zeros(1), (last - first).cumsum(0)[:-1]])
@@ -90,52 +89,70 @@ def relevance_rows_torch(lists: Lists, document: Distinct, labels: range) -> Flo
     entries, places = entries[inside], places[inside]
     rows = lists.scores.new_zeros(len(labels), len(document.tokens))
     rows[lists.labels[entries].long() - labels.start, places] = lists.scores[entries]
-    return rows[:, document.place]
+    return rows
 
 
-def relevance_rows_numba(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label position"]:
-    """`relevance_rows` by a walk over the lists of the distinct tokens."""
-    rows = lists.scores.new_zeros(len(labels), len(document.place))
-    _fill(
-        lists.starts.numpy(), lists.labels.numpy(), lists.scores.numpy(), document.tokens.numpy(),
-        document.order.numpy(), document.starts.numpy(), labels.start, labels.stop, rows.numpy(),
-    )  # fmt: skip
+def relevance_rows_numba(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
+    """`relevance_rows` by a walk over the lists."""
+    rows = lists.scores.new_zeros(len(labels), len(document.tokens))
+    arrays = (lists.starts, lists.labels, lists.scores, document.tokens)
+    _fill(*(array.numpy() for array in arrays), labels.start, labels.stop, rows.numpy())
     return rows
 
 
 @njit(cache=True, nogil=True)
-def _fill(list_starts, list_labels, list_scores, tokens, order, starts, first, last, rows):  # type: ignore[no-untyped-def]
+def _fill(list_starts, list_labels, list_scores, tokens, first, last, rows):  # type: ignore[no-untyped-def]
     for place in range(len(tokens)):
         begin, end = list_starts[tokens[place]], list_starts[tokens[place] + 1]
         entry = begin + np.searchsorted(list_labels[begin:end], first)
         while entry < end and list_labels[entry] < last:
-            for at in range(starts[place], starts[place + 1]):
-                rows[list_labels[entry] - first, order[at]] = list_scores[entry]
+            rows[list_labels[entry] - first, place] = list_scores[entry]
             entry += 1
 
 
 @njit(cache=True, nogil=True)
 def _keep(scores, place, order, starts, k, positions, places):  # type: ignore[no-untyped-def]
     counts = np.diff(starts).astype(scores.dtype)
-    for label in range(len(scores)):
-        row = scores[label]
-        floor, ties = _floor(row, counts, k)
-        filled = 0
-        if ties == 0:
-            for token in range(len(row)):
-                if row[token] > floor:
-                    for at in range(starts[token], starts[token + 1]):
-                        positions[label, filled] = order[at]
-                        places[label, filled] = token
-                        filled += 1
+    for label in range(len(scores) if k > 0 else 0):
+        floor, ties = _floor(scores[label], counts, k)
+        if np.sum(scores[label] == floor) > 1:
+            _keep_by_position(scores[label], place, floor, ties, positions[label], places[label])
         else:
-            for position in range(len(place)):
-                score = row[place[position]]
-                if score > floor or (score == floor and ties > 0):
-                    ties -= score == floor
-                    positions[label, filled] = position
-                    places[label, filled] = place[position]
-                    filled += 1
+            _keep_by_token(scores[label], order, starts, floor, ties, positions[label], places[label])
+
+
+@njit(cache=True, nogil=True)
+def _keep_by_token(row, order, starts, floor, ties, positions, places):  # type: ignore[no-untyped-def]
+    """All positions of the tokens above the floor, and the first ones of the one token, if any, that is on it."""
+    filled = 0
+    for token in range(len(row)):
+        if row[token] >= floor:
+            last = starts[token + 1] if row[token] > floor else starts[token] + ties
+            for at in range(starts[token], last):
+                positions[filled] = order[at]
+                places[filled] = token
+                filled += 1
+
+
+@njit(cache=True, nogil=True)
+def _keep_by_position(row, place, floor, ties, positions, places):  # type: ignore[no-untyped-def]
+    """All positions above the floor, and the first ones on it, whichever of several tokens stands there."""
+    filled = 0
+    for position in range(len(place)):
+        score = row[place[position]]
+        if score > floor or (score == floor and ties > 0):
+            ties -= score == floor
+            positions[filled] = position
+            places[filled] = place[position]
+            filled += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "nnan"})
+def _range(row):  # type: ignore[no-untyped-def]
+    low, high = row[0], row[0]
+    for score in row:
+        low, high = min(low, score), max(high, score)
+    return low, high
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -149,17 +166,17 @@ def _count_above(row, counts, bound):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _floor(row, counts, k):  # type: ignore[no-untyped-def]
     """A score that at most k positions exceed, and how many positions of just that score make up k."""
-    low, high = row.min(), row.max()
+    low, high = _range(row)
     above = _count_above(row, counts, low)
     if above <= k:
-        return low, k - above
+        return low, np.int64(k - above)
     while True:
         middle = counts.dtype.type((low + high) * 0.5)
         if not low < middle < high:
-            return high, k - _count_above(row, counts, high)
+            return high, np.int64(k - _count_above(row, counts, high))
         above = _count_above(row, counts, middle)
         if above == k:
-            return middle, above - k
+            return middle, np.int64(0)
         if above > k:
             low = middle
         else:

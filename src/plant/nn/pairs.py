@@ -71,10 +71,10 @@ def _two_layer_gradients(label_half, token_half, output, places, slopes, of_labe
     zero = slopes.dtype.type(0)
     for label in range(len(label_half)):
         for kept in range(places.shape[1]):
-            token = places[label, kept]
+            token, slope = places[label, kept], slopes[label, kept]
             for unit in range(len(output)):
                 hidden = label_half[label, unit] + token_half[token, unit]
-                slope = slopes[label, kept] if hidden > zero else zero  # a choice, not a branch: it vectorises
-                of_labels[label, unit] += slope * output[unit]
-                of_tokens[token, unit] += slope * output[unit]
-                of_output[unit] += slope * hidden
+                passed = slope if hidden > zero else zero  # a choice, not a branch: it vectorises
+                of_labels[label, unit] += passed * output[unit]
+                of_tokens[token, unit] += passed * output[unit]
+                of_output[unit] += passed * hidden

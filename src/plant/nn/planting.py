@@ -30,15 +30,14 @@ class Static:
     def source(self, document: Distinct) -> Source:
         """The static attention of a segment."""
 
-        def pool(values: Float[Tensor, "label position"], labels: range) -> tuple[Tensor, Spread]:
-            weights = relevance_rows(self.lists, document, labels).to(values.dtype)
-            if self.normalised:
-                weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+        def pool(values: Tensor, labels: range) -> tuple[Tensor, Spread]:
+            rows = relevance_rows(self.lists, document, labels).to(values.dtype).index_select(1, document.place)
+            share = 1 / rows.sum(-1).clamp(min=torch.finfo(rows.dtype).tiny) if self.normalised else rows.new_ones(())
 
-            def spread(slope: Float[Tensor, "label"], combined: Float[Tensor, "label position"]) -> None:
-                combined.addcmul_(weights, slope.unsqueeze(1))
+            def spread(slope: Tensor, combined: Tensor) -> None:
+                combined.addcmul_(rows, (slope * share).unsqueeze(1))
 
-            return torch.linalg.vecdot(weights, values), spread
+            return torch.linalg.vecdot(rows, values) * share, spread
 
         return pool
 
@@ -59,7 +58,7 @@ class Ranked:
     ) -> Source:
         """The planted attention of a segment whose distinct tokens are `tokens` of those the tensors are for."""
 
-        def pool(values: Float[Tensor, "label position"], labels: range) -> tuple[Tensor, Spread]:
+        def pool(values: Tensor, labels: range) -> tuple[Tensor, Spread]:
             rows = slice(labels.start, labels.stop)
             scores = self.pieces.scores(tensors, tokens, rows)
             kept = survivors(scores, document, self.k)
@@ -69,7 +68,7 @@ class Ranked:
             if rest is not None:  # one weight for all others: the sum of all values, less that of the survivors
                 total = total + rest * (values.sum(-1) - kept_values.sum(-1))
 
-            def spread(slope: Float[Tensor, "label"], combined: Float[Tensor, "label position"]) -> None:
+            def spread(slope: Tensor, combined: Tensor) -> None:
                 added = slope.unsqueeze(1) * weights
                 if rest is not None:
                     others = (slope * rest).unsqueeze(1)

@@ -68,17 +68,16 @@ class LabelAttention(nn.Module):
     def attention(self, packed: Packed, labels: Int[Tensor, "asked"]) -> Float[Tensor, "asked position"]:
         """The learned weights, a distribution over each segment."""
         scores = self.queries[labels] @ self._keys(packed.states).T
-        weights = [part.softmax(-1) for part in scores.split(packed.segments, dim=1)]
-        return torch.cat([*weights, scores[:, :0]], dim=1)  # the empty end is for batches without a token
+        return torch.cat([part.softmax(-1) for part in scores.split(packed.segments, dim=1)], dim=1)
 
     def heads(self, packed: Packed, scales: Float[Tensor, "source"] | None = None) -> Heads:
         """What the fused step needs; `scales` weigh sources of attention, the learned one first."""
-        states = self.dropout(packed.states)
+        states = self.dropout(packed.states).to(self.weights.dtype)  # mixed precision ends here
         ones = states.new_ones(1) if scales is None else scales
         return Heads(states, self._keys(states), self.queries, self.weights, self.bias, ones)
 
     def _keys(self, states: Float[Tensor, "position size"]) -> Float[Tensor, "position key"]:
-        return states if self.key is None else self.key(states).tanh()
+        return states if self.key is None else self.key(states).tanh().to(self.queries.dtype)
 
 
 def prior_logits(frequencies: Float[Tensor, "label"] | None, n_labels: int) -> Float[Tensor, "label"]:

@@ -1,0 +1,211 @@
+"""One training step of the planted decoder, on one document and one thread.
+
+`fused_step`: the equations as printed against ours; `planted_against_learned`: learned attention alone against PLANT,
+both ours; `memory`: what a step needs beyond parameters, gradients and features, as printed against ours.
+
+    python benchmarks/decoder.py [--json] [--labels 8929] [--length 1500] [--size 400] [--rounds 5] [--ranker bilinear]
+"""
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.decoders.planted import PlantedDecoder
+from plant.nn.ranker import RANKERS
+from plant.relevance.relevance import Relevance
+from plant.tensors import Encoded
+
+N_TOKENS, DISTINCT, K, MEMORY_LABELS = 60_000, 450, 56, (8_929, 40_000, 170_000)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A made-up document of 450 words, each about as often, its targets, and decoders with random weights."""
+
+    encoded: Encoded
+    targets: Tensor
+    relevance: Relevance
+    planted: PlantedDecoder
+    learned: LabelAttention
+
+
+def make(*, n_labels: int, length: int, size: int, ranker: str, keep: int) -> Made:
+    torch.manual_seed(0)
+    generator = np.random.default_rng(0)
+    relevance = made_up_relevance(generator, n_labels, keep)
+    words = np.unique(zipf(generator, 3 * DISTINCT))[:DISTINCT]
+    tokens = torch.from_numpy(generator.choice(words, length)).unsqueeze(0)
+    states = torch.randn(1, length, size).mul_(0.3).requires_grad_()
+    trained = RANKERS.build(ranker, {}, n_tokens=N_TOKENS, n_labels=n_labels)
+    return Made(
+        encoded=Encoded(states, tokens, torch.ones(1, length, dtype=torch.bool)),
+        targets=(torch.rand(1, n_labels) < 0.002).float(),
+        relevance=relevance,
+        planted=PlantedDecoder(size, n_labels, relevance=relevance, ranker=trained, k=K),
+        learned=LabelAttention(size, n_labels),
+    )
+
+
+def made_up_relevance(generator: np.random.Generator, n_labels: int, keep: int) -> Relevance:
+    """Lists of random words, half of them as frequent in lists as in text, half of them even."""
+    tokens = np.concatenate(
+        [zipf(generator, (n_labels, keep // 2)), generator.integers(2, N_TOKENS, (n_labels, keep - keep // 2))], axis=1
+    )
+    tokens.sort(axis=1)
+    scores = generator.random(tokens.shape, dtype=np.float32)
+    scores[:, 1:][tokens[:, 1:] == tokens[:, :-1]] = 0.0  # a list names a word once
+    return Relevance(
+        codes=(), tokens=tokens.astype(np.uint16), scores=scores, label_counts=np.empty(0, np.int64),
+        token_counts=np.ones(N_TOKENS, np.int64), n_documents=1, form="mi",
+    )  # fmt: skip
+
+
+def zipf(generator: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
+    weights = 1 / np.arange(2, N_TOKENS)
+    return 2 + np.searchsorted(np.cumsum(weights) / weights.sum(), generator.random(shape)).clip(max=N_TOKENS - 3)
+
+
+def literal_step(made: Made, static: Tensor) -> Tensor:
+    """The equations as printed, with arrays of time x label; the static weights, time x label, are given."""
+    decoder, states, tokens = made.planted, made.encoded.states[0], made.encoded.tokens[0]
+    scores = decoder.ranker.scores(tokens, torch.arange(static.shape[1])).T
+    floor = scores.topk(min(K, len(tokens)), dim=0).values[-1]
+    planted = scores.masked_fill(scores < floor, -torch.inf).softmax(0)
+    learned = (states @ decoder.learned.queries.T).softmax(0)
+    one, two, three = decoder.scales
+    pooled = one * (learned.T @ states) + two * (static.T @ states) + three * (planted.T @ states)
+    logits = (pooled * decoder.learned.weights).sum(-1) + decoder.learned.bias
+    return F.binary_cross_entropy_with_logits(logits, made.targets[0])
+
+
+def literal_learned_step(made: Made) -> Tensor:
+    """Learned attention as printed."""
+    states, decoder = made.encoded.states[0], made.learned
+    learned = (states @ decoder.queries.T).softmax(0)
+    logits = ((learned.T @ states) * decoder.weights).sum(-1) + decoder.bias
+    return F.binary_cross_entropy_with_logits(logits, made.targets[0])
+
+
+def dense_static(made: Made) -> Tensor:
+    """The static weights of the document as one array, time x label, normalised over the document."""
+    labels = torch.arange(made.targets.shape[1])
+    rows = made.planted.attend_by_source(made.encoded, labels)["static"]
+    return rows[0].T.contiguous()
+
+
+def steps(made: Made) -> dict[str, Callable[[], Tensor]]:
+    static = dense_static(made)
+    return {
+        "PLANT as printed": lambda: literal_step(made, static),
+        "PLANT fused": lambda: made.planted.loss(made.encoded, made.targets),
+        "PLANT, logits then any loss": lambda: through_logits(made),
+        "learned as printed": lambda: literal_learned_step(made),
+        "learned fused": lambda: made.learned.loss(made.encoded, made.targets),
+    }
+
+
+def through_logits(made: Made) -> Tensor:
+    return F.binary_cross_entropy_with_logits(made.planted(made.encoded).logits, made.targets)
+
+
+def seconds(made: Made, step: Callable[[], Tensor]) -> float:
+    started = time.process_time()
+    step().backward()
+    spent = time.process_time() - started
+    for tensor in (made.encoded.states, *made.planted.parameters(), *made.learned.parameters()):
+        tensor.grad = None
+    return spent
+
+
+def medians(made: Made, *, rounds: int) -> dict[str, float]:
+    """CPU seconds of each way, taken in turns; the first round compiles and does not count."""
+    ways = steps(made)
+    spent = [{name: seconds(made, step) for name, step in ways.items()} for _ in range(rounds + 1)]
+    return {name: statistics.median(turn[name] for turn in spent[1:]) for name in ways}
+
+
+def extra_megabytes(way: str, n_labels: int, length: int, size: int) -> float:
+    """The peak of a step above what stood before and the labels' gradients, in a process of its own (Linux)."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_extra_megabytes, (way, n_labels, length, size))
+
+
+def _extra_megabytes(way: str, n_labels: int, length: int, size: int) -> float:
+    torch.set_num_threads(1)
+    warm = make(n_labels=64, length=100, size=size, ranker="bilinear", keep=20)
+    for step in steps(warm).values():
+        seconds(warm, step)
+    made = make(n_labels=n_labels, length=length, size=size, ranker="bilinear", keep=50)
+    step = steps(made)[way] if "printed" in way else (lambda: made.planted.loss(made.encoded, made.targets))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    before = _status("VmRSS")
+    step().backward()
+    per_label = made.planted.learned.queries, made.planted.learned.weights, made.planted.ranker.label_vectors
+    gradients = sum(tensor.grad.nbytes for tensor in per_label)
+    return (_status("VmHWM") - before) / 1e3 - gradients / 1e6
+
+
+def _status(field: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return float(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--labels", type=int, default=8_929)
+    parser.add_argument("--length", type=int, default=1_500)
+    parser.add_argument("--size", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ranker", choices=sorted(RANKERS.builders), default="bilinear")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    shape = {"length": arguments.length, "size": arguments.size}
+    made = make(n_labels=arguments.labels, ranker=arguments.ranker, keep=1_000, **shape)
+    found = results(medians(made, rounds=arguments.rounds), memory(arguments.labels, **shape))
+    print(json.dumps(found) if arguments.json else table(found))
+
+
+def memory(n_labels: int, *, length: int, size: int) -> dict[str, float]:
+    """Megabytes of a step beyond its gradients, as printed and ours, ours for more labels too."""
+    printed = extra_megabytes("PLANT as printed", n_labels, length, size)
+    sizes = sorted({n_labels, *MEMORY_LABELS})
+    ours = {f"{labels} labels": extra_megabytes("PLANT fused", labels, length, size) for labels in sizes}
+    return {"as printed": printed, "fused": ours[f"{n_labels} labels"], **ours}
+
+
+def results(spent: dict[str, float], megabytes: dict[str, float]) -> dict[str, dict[str, object]]:
+    return {
+        "fused_step": {
+            "ratio": spent["PLANT as printed"] / spent["PLANT fused"],
+            "learned_ratio": spent["learned as printed"] / spent["learned fused"],
+            "seconds": spent,
+        },
+        "planted_against_learned": {"ratio": spent["learned fused"] / spent["PLANT fused"]},
+        "memory": {"ratio": megabytes["as printed"] / max(megabytes["fused"], 1.0), "megabytes": megabytes},
+    }
+
+
+def table(found: dict[str, dict[str, object]]) -> str:
+    rows = [f"{name:28} {took:8.3f} s" for name, took in found["fused_step"]["seconds"].items()]
+    rows += [
+        f"{name + ' labels' if name.isdigit() else name:28} {size:8.1f} MB"
+        for name, size in found["memory"]["megabytes"].items()
+    ]
+    rows += [f"{name:28} {values['ratio']:8.2f} x" for name, values in found.items()]
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Reading in segments: the encoder carries on, logits add up, memory stays."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from plant.errors import RecipeError
+from plant.nn.classifier import Classifier
+from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.encoders.cnn import CNN
+from plant.nn.losses import BCE
+from plant.tensors import Batch, Encoded
+
+N_TOKENS, N_LABELS, SEGMENT = 30, 6, 5
+Carry = tuple[Tensor, Tensor]
+
+
+class Reader(nn.Module):
+    """A plain LSTM that can go on where it stopped."""
+
+    def __init__(self, size: int = 8) -> None:
+        super().__init__()
+        self.size = size
+        self.words = nn.Embedding(N_TOKENS, size)
+        self.recurrent = nn.LSTM(size, size, batch_first=True)
+        self.calls: list[int] = []
+
+    def forward(self, batch: Batch) -> Encoded:
+        return Encoded(self.read(batch.tokens, None)[0], batch.tokens, batch.mask)
+
+    def read(self, tokens: Tensor, carry: Carry | None) -> tuple[Tensor, Carry]:
+        self.calls.append(tokens.shape[1])
+        return self.recurrent(self.words(tokens), carry)
+
+
+def batch_of(lengths: tuple[int, ...]) -> Batch:
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    rows = [torch.randint(1, N_TOKENS, (max(lengths),), generator=torch.Generator().manual_seed(n)) for n in lengths]
+    targets = (torch.rand(len(lengths), N_LABELS, generator=torch.Generator().manual_seed(0)) < 0.4).float()
+    return Batch(torch.stack(rows) * mask, mask, targets)
+
+
+def classifier_of(*, segment: int = SEGMENT, attention: int = SEGMENT, **options: bool) -> Classifier:
+    torch.manual_seed(0)
+    return Classifier(Reader(), LabelAttention(8, N_LABELS, segment=attention), BCE(), segment=segment, **options)
+
+
+def test_running_logits_are_those_of_the_whole_document() -> None:
+    classifier, batch = classifier_of(), batch_of((23, 5, 1))
+    with torch.no_grad():
+        running = classifier(batch).logits
+    assert_close(running, classifier(batch).logits.detach())
+
+
+def test_reading_in_segments_gives_the_states_of_reading_at_once() -> None:
+    batch = batch_of((23, 5))
+    assert_close(classifier_of(segment=5).encode(batch).states, classifier_of(segment=0).encode(batch).states)
+
+
+def test_whole_document_attention_goes_with_reading_in_segments() -> None:
+    batch = batch_of((23, 5))
+    whole, pieces = classifier_of(segment=0, attention=0), classifier_of(segment=5, attention=0)
+    with torch.no_grad():
+        assert_close(pieces(batch).logits, whole(batch).logits)
+
+
+@pytest.mark.parametrize("lengths", [(23, 5, 1), (5, 40), (5, 5, 5, 5)])
+def test_logits_do_not_depend_on_the_batch(lengths: tuple[int, ...]) -> None:
+    classifier = classifier_of()
+    with torch.no_grad():
+        together = classifier(batch_of(lengths)).logits[lengths.index(5)]
+        assert_close(together, classifier(batch_of((5,))).logits[0])
+
+
+def test_full_gradients_are_those_of_reading_at_once() -> None:
+    batch = batch_of((23, 5))
+    pieces, whole = classifier_of(detach=False), classifier_of(segment=0)
+    for ours, theirs in zip(gradients(pieces, batch), gradients(whole, batch), strict=True):
+        assert_close(ours, theirs)
+
+
+def test_detached_gradients_stop_at_segment_borders() -> None:
+    batch = batch_of((23, 5))
+    full, cut = gradients(classifier_of(detach=False), batch), gradients(classifier_of(detach=True), batch)
+    assert not all(torch.allclose(a, b) for a, b in zip(full, cut, strict=True))
+
+
+@pytest.mark.parametrize("detach", [False, True])
+def test_recomputing_changes_no_gradient(detach: bool) -> None:
+    batch = batch_of((23, 5))
+    kept = gradients(classifier_of(detach=detach), batch)
+    for ours, theirs in zip(gradients(classifier_of(detach=detach, recompute=True), batch), kept, strict=True):
+        assert_close(ours, theirs)
+
+
+def gradients(classifier: Classifier, batch: Batch) -> list[Tensor]:
+    return list(torch.autograd.grad(classifier.loss(batch), list(classifier.parameters())))
+
+
+def test_a_note_of_200000_tokens_is_read_with_the_features_of_one_segment_at_a_time() -> None:
+    classifier = classifier_of(segment=2_000, attention=2_000).eval()
+    batch = batch_of((200_000,))
+    with torch.no_grad():
+        logits = classifier(batch).logits
+    assert set(classifier.encoder.calls) == {2_000}
+    assert bool(logits.isfinite().all())
+
+
+def test_an_encoder_that_cannot_go_on_is_a_clear_error() -> None:
+    with pytest.raises(RecipeError, match="cannot read in segments"):
+        Classifier(CNN(N_TOKENS), LabelAttention(8, N_LABELS), BCE(), segment=72)
