@@ -1,0 +1,129 @@
+"""A training that is killed and run again ends with the same bits as one that was left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from plant.data.corpus import Role, gold_codes, held_out, training_view
+from plant.nn.build import Given
+from plant.recipe import Fit, Part, Recipe
+from plant.stages.fit import Fitted, fit, frequencies
+from plant.stages.relate import relate
+from plant.types import Progress, silent
+from tests.made_up import corpus_of, notes_of
+
+RECIPE = Recipe(
+    encoder=Part("bilstm", {"hidden": 6, "embedding": 6, "frozen": False, "dropout": 0.4}),
+    decoder=Part("planted", {"planted": False, "dropout": 0.4}),
+    fit=Fit(frozen_epochs=1, epochs=3, batch=6, accumulate=2, patience=0, checkpoint_minutes=0.0),
+)
+
+
+class PowerCutError(Exception):
+    """Stands for the power cut."""
+
+
+def killer(steps: int) -> Progress:
+    """A progress that stops the training after so many steps."""
+    done = 0
+
+    def progress(what: str, step: int, total: int | None) -> None:
+        nonlocal done
+        done += what.startswith("epoch")
+        if done == steps:
+            raise PowerCutError
+
+    return progress
+
+
+def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe = RECIPE) -> Fitted:
+    corpus = corpus_of(notes_of(40))
+    view = training_view(corpus)
+    given = Given(view.vocab, view.codes, view.codebook, frequencies(view), relevance=relate(view, recipe.relate))
+    choosing = held_out(corpus, Role.CHOOSE, view.codes)
+    gold = gold_codes(corpus, Role.CHOOSE)
+    return fit(view, choosing, recipe, given, gold=gold, checkpoint=checkpoint, progress=progress)
+
+
+def weights(fitted: Fitted) -> dict[str, torch.Tensor]:
+    return fitted.classifier.state_dict()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 5, 9, 15])
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, steps: int) -> None:
+    uninterrupted = weights(trained(None))
+    with pytest.raises(PowerCutError):
+        trained(tmp_path / "checkpoint", killer(steps))
+    resumed = weights(trained(tmp_path / "checkpoint"))
+    assert uninterrupted.keys() == resumed.keys()
+    for name, tensor in uninterrupted.items():
+        assert torch.equal(tensor, resumed[name]), name
+
+
+def test_being_killed_twice_changes_nothing(tmp_path: Path) -> None:
+    uninterrupted = weights(trained(None))
+    for steps in (3, 6):
+        with pytest.raises(PowerCutError):
+            trained(tmp_path / "checkpoint", killer(steps))
+    for name, tensor in weights(trained(tmp_path / "checkpoint")).items():
+        assert torch.equal(tensor, uninterrupted[name]), name
+
+
+def test_another_seed_gives_other_weights() -> None:
+    first, second = weights(trained(None)), weights(trained(None, recipe=replace(RECIPE, seed=2)))
+    assert not torch.equal(first["decoder.learned.weights"], second["decoder.learned.weights"])
+
+
+def test_early_stopping_keeps_the_best_weights() -> None:
+    fitted = trained(None)
+    best = max(fitted.history, key=lambda epoch: epoch.measures["MAP"])
+    assert best.measures["MAP"] >= fitted.history[-1].measures["MAP"]
+    assert [epoch.phase for epoch in fitted.history] == ["encoder frozen", "all", "all", "all"]
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from plant.pipeline.prepare import Request
+from plant.pipeline.run import run
+from plant.recipe import load_recipe
+changes = ["fit.epochs=6", "fit.checkpoint_minutes=0", "rank.epochs=2", "prepare.min_count=1", "fit.batch=4",
+           "encoder.filters=8", "encoder.embedding=8"]
+run(Request(sys.argv[1]), load_recipe("plant-demo", changes), Path(sys.argv[2]), name="x")
+"""
+
+
+def test_a_run_survives_kill_9(tmp_path: Path) -> None:
+    import json
+
+    with (tmp_path / "notes.jsonl").open("w") as file:
+        for note in notes_of(80):
+            file.write(json.dumps({"id": note.id, "text": note.text, "codes": note.codes, "split": note.split}) + "\n")
+
+    def start(folder: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path / "notes.jsonl"), str(tmp_path / folder)])
+
+    assert start("whole").wait(timeout=300) == 0
+    running = start("killed")
+    deadline = time.monotonic() + 200
+    while not list((tmp_path / "killed").glob("checkpoints/model*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not (tmp_path / "killed" / "coder").exists()
+    assert start("killed").wait(timeout=300) == 0
+    assert _tensors(tmp_path / "whole") == _tensors(tmp_path / "killed")
+
+
+def _tensors(run: Path) -> dict[str, bytes]:
+    from plant.artifact import open_artifact
+
+    return {name: np.asarray(array).tobytes() for name, array in open_artifact(run / "coder").tensors.items()}
