@@ -162,3 +162,22 @@ class LanguageModel(nn.Module):
             drawn.append(word)
             tokens = torch.tensor([[word]])
         return drawn if self.direction == "forward" else drawn[::-1]
+
+
+def with_vocab(model: LanguageModel, vocab: Vocab) -> LanguageModel:
+    """The same model with other words: shared words keep their rows, new words start at the mean of all."""
+    network = AWDLSTM(
+        len(vocab), embedding=model.network.size, hidden=model.network.sizes[0], layers=len(model.network.sizes)
+    )
+    adapted = LanguageModel(vocab, network, direction=model.direction)
+    network.layers.load_state_dict(model.network.layers.state_dict())
+    rows = torch.tensor([model.vocab.numbers.get(word, -1) for word in vocab.tokens])
+    with torch.no_grad():
+        adapted.network.words.copy_(_rows_or_mean(model.network.words, rows))
+        adapted.bias.copy_(_rows_or_mean(model.bias, rows))
+    return adapted
+
+
+def _rows_or_mean(table: Float[Tensor, "token *rest"], rows: Int[Tensor, "new"]) -> Float[Tensor, "new *rest"]:
+    known = (rows >= 0).view(-1, *[1] * (table.ndim - 1))
+    return torch.where(known, table[rows.clamp(min=0)], table.mean(0))

@@ -1,0 +1,52 @@
+"""`plant pretrain`: train a language model on the notes' text."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant.cli.console import progress, say
+from plant.cli.options import add_recipe_options, chosen_recipe
+
+if TYPE_CHECKING:
+    from plant.train.language_model import Epoch
+
+HELP = "train a language model on the notes' text (goes on where a killed run stopped)"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("corpus", metavar="CORPUS", help="folder that `plant prepare` wrote")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the language model")
+    parser.add_argument("--text", action="append", default=[], metavar="FILE",
+                        help="more text: jsonl, csv, parquet (also .gz) or txt; may be repeated")  # fmt: skip
+    parser.add_argument("--start", default="", metavar="DIR",
+                        help="an earlier language model to start from, whatever its words")  # fmt: skip
+    parser.add_argument("--published", nargs=2, metavar=("WEIGHTS", "WORDS"),
+                        help="start from the published AWD-LSTM: its .pth file and its list of words")  # fmt: skip
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
+    add_recipe_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from plant.pipeline.pretrain import Start, pretrain_once
+
+    with progress() as tell:
+        pretrained = pretrain_once(
+            Path(arguments.corpus),
+            Path(arguments.out),
+            chosen_recipe(arguments),
+            texts=arguments.text,
+            start=Start(arguments.start, tuple(arguments.published) if arguments.published else None),
+            device=arguments.device,
+            told=say,
+            log=_tell_epoch,
+            progress=tell,
+        )
+    if pretrained.held_out_text:
+        say("its text includes that of the held-out notes (pretrain.held_out_text), as its manifest records")
+    say(f"{pretrained.model.direction}, trained on {pretrained.tokens:,} tokens; see: plant show {arguments.out}")
+
+
+def _tell_epoch(epoch: "Epoch") -> None:
+    dev = "" if epoch.perplexity is None else f", dev perplexity {epoch.perplexity:.1f}, accuracy {epoch.accuracy:.3f}"
+    speed = f"{epoch.tokens_per_second:,.0f} tokens/s, {epoch.seconds:.0f} s"
+    say(f"epoch {epoch.number}: training loss {epoch.loss:.3f}{dev} ({speed})")

@@ -1,0 +1,120 @@
+"""pretrain: from the fitted notes' text, and more text if there is any, to a language model of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plant.artifact import Manifest, open_artifact
+from plant.data.corpus import Corpus, Documents, Role, TrainingView, take
+from plant.errors import InputError, RecipeError
+from plant.nn.language_model import AWDLSTM, LANGUAGE_MODEL_DROPOUTS, LanguageModel, with_vocab
+from plant.nn.language_model_store import KIND, language_model_from, save_language_model
+from plant.recipe import Pretrain
+from plant.text.vocab import Vocab
+from plant.train.language_model import Epoch, train_language_model
+from plant.train.seed import seeded
+from plant.train.streams import text_of
+from plant.types import Progress, silent
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A trained language model, how its training went, on how many tokens, and whether held-out text was among them."""
+
+    model: LanguageModel
+    history: tuple[Epoch, ...]
+    tokens: int
+    held_out_text: bool = False
+
+
+def pretrain(
+    view: TrainingView,
+    recipe: Pretrain,
+    *,
+    seed: int,
+    more: Sequence[Documents] = (),
+    dev: Documents | None = None,
+    start: LanguageModel | None = None,
+    checkpoint: Path | None = None,
+    device: str = "cpu",
+    log: Callable[[Epoch], None] = lambda epoch: None,
+    progress: Progress = silent,
+) -> Pretrained:
+    """Train on the view's text and on `more`, from random weights or from `start`; `dev` is measured, never learned."""
+    text = text_of([view.documents, *more])
+    if not len(text):
+        raise InputError("there is no word to train a language model on: the notes have none of the vocabulary")
+    with seeded(seed):
+        model = new_language_model(view.vocab, recipe) if start is None else started(start, view.vocab, recipe)
+    history = train_language_model(
+        model, text, recipe, seed=seed, dev=dev, checkpoint=checkpoint, device=device, log=log, progress=progress
+    )
+    return Pretrained(model.cpu().eval(), history, len(text.tokens), recipe.held_out_text)
+
+
+def more_text(corpus: Corpus, recipe: Pretrain) -> list[Documents]:
+    """The corpus's text besides the fitted notes: unlabelled, and held-out only where the recipe says so."""
+    roles = [Role.UNLABELLED, *([Role.CHOOSE, Role.REPORT, Role.UNUSED] if recipe.held_out_text else [])]
+    return [take(corpus.documents, np.flatnonzero(corpus.role == role)) for role in roles]
+
+
+def without_held_out(more: Documents, corpus: Corpus) -> tuple[Documents, int]:
+    """Further text without the documents that are held-out notes word for word, and how many those were."""
+    held_out = np.flatnonzero(~np.isin(corpus.role, (Role.FIT, Role.UNLABELLED)))
+    known = {corpus.documents.tokens_of(int(row)).tobytes() for row in held_out}
+    new = [row for row in range(len(more)) if more.tokens_of(row).tobytes() not in known]
+    return take(more, np.array(new, np.intp)), len(more) - len(new)
+
+
+def save_pretrained(
+    pretrained: Pretrained,
+    path: Path | str,
+    *,
+    recipe: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, str] | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Write a language model with the history of its training."""
+    own = {
+        "tokens": pretrained.tokens,
+        "held_out_text": pretrained.held_out_text,
+        "history": [asdict(epoch) for epoch in pretrained.history],
+    }
+    return save_language_model(pretrained.model, path, recipe=recipe, inputs=inputs, facts={**own, **(facts or {})})
+
+
+def load_pretrained(path: Path | str) -> Pretrained:
+    """Read what `save_pretrained` wrote."""
+    artifact = open_artifact(path, KIND)
+    facts = artifact.manifest.facts
+    history = tuple(Epoch(**epoch) for epoch in facts.get("history", ()))
+    model = language_model_from(artifact)
+    return Pretrained(model, history, facts.get("tokens", 0), facts.get("held_out_text", False))
+
+
+def new_language_model(vocab: Vocab, recipe: Pretrain) -> LanguageModel:
+    """A model of the recipe's shape with starting weights from torch's random state."""
+    network = AWDLSTM(len(vocab), embedding=recipe.embedding, hidden=recipe.hidden, layers=recipe.layers)
+    network.dropouts = LANGUAGE_MODEL_DROPOUTS.times(recipe.dropout)
+    return LanguageModel(vocab, network, direction=recipe.direction)
+
+
+def started(start: LanguageModel, vocab: Vocab, recipe: Pretrain) -> LanguageModel:
+    """An earlier model with the words of `vocab`; its shape must be the recipe's."""
+    theirs = {
+        "embedding": start.network.size,
+        "hidden": start.network.sizes[0],
+        "layers": len(start.network.sizes),
+        "direction": start.direction,
+    }
+    differing = [f"pretrain.{name}={value}" for name, value in theirs.items() if value != getattr(recipe, name)]
+    if differing:
+        raise RecipeError(
+            f"the model to start from has another shape than the recipe: use --set {' --set '.join(differing)}"
+        )
+    model = with_vocab(start, vocab)
+    model.network.dropouts = LANGUAGE_MODEL_DROPOUTS.times(recipe.dropout)
+    return model
