@@ -1,0 +1,28 @@
+"""Evidence spans point at the words that weigh most."""
+
+import numpy as np
+
+from plant.explain.spans import evidence_spans
+
+TEXT = "severe chest pain and then no fever at all"
+STARTS = np.array([0, 7, 13, 18, 22, 27, 30, 36, 39], np.int32)
+ENDS = np.array([6, 12, 17, 21, 26, 29, 35, 38, 42], np.int32)
+
+
+def spans(*weights: float, most: int = 5) -> list[tuple[str, float]]:
+    found = evidence_spans(np.array(weights), STARTS, ENDS, TEXT, most=most)
+    return [(span.text, span.weight) for span in found]
+
+
+def test_neighbouring_strong_words_are_one_phrase() -> None:
+    assert spans(0, 2, 2, 0, 0, 0, 1, 0, 0) == [("chest pain", 0.8), ("fever", 0.2)]
+
+
+def test_weak_and_negative_words_are_no_evidence() -> None:
+    assert spans(-5, 10, 0.1, 0, 0, 0, 0, 0, 0) == [("chest", round(10 / 10.1, 6))]
+    assert spans(*[0.0] * 9) == []
+    assert spans(*[-1.0] * 9) == []
+
+
+def test_only_the_strongest_phrases_are_shown() -> None:
+    assert [text for text, _ in spans(1, 0, 0, 0, 1.1, 0, 0, 0, 1.2, most=2)] == ["all", "then"]
