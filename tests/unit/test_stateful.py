@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from plant.errors import RecipeError
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.encoders.cnn import CNN
 from plant.nn.losses import BCE
 from plant.tensors import Batch, Encoded
@@ -105,6 +106,30 @@ def test_a_note_of_200000_tokens_is_read_with_the_features_of_one_segment_at_a_t
         logits = classifier(batch).logits
     assert set(classifier.encoder.calls) == {2_000}
     assert bool(logits.isfinite().all())
+
+
+def awd_lstm_classifier(**options: object) -> Classifier:
+    torch.manual_seed(0)
+    encoder = AWDLSTMEncoder(N_TOKENS, embedding=8, hidden=10, layers=2)
+    return Classifier(encoder, LabelAttention(encoder.size, N_LABELS, segment=SEGMENT), BCE(), **options)
+
+
+def test_the_awd_lstm_reads_in_segments_what_it_reads_at_once() -> None:
+    batch = batch_of((23, 5, 1))
+    with torch.no_grad():
+        running = awd_lstm_classifier(segment=SEGMENT).eval()(batch).logits
+        assert_close(running, awd_lstm_classifier().eval()(batch).logits)
+
+
+@pytest.mark.parametrize("detach", [False, True])
+def test_recomputing_draws_the_same_dropout(detach: bool) -> None:
+    batch, found = batch_of((23, 5)), []
+    for recompute in (False, True):
+        classifier = awd_lstm_classifier(segment=SEGMENT, detach=detach, recompute=recompute)
+        torch.manual_seed(1)
+        found.append(gradients(classifier, batch))
+    for kept, again in zip(*found, strict=True):
+        assert_close(again, kept)
 
 
 def test_an_encoder_that_cannot_go_on_is_a_clear_error() -> None:

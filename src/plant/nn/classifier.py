@@ -1,6 +1,7 @@
 """A classifier: an encoder, a decoder and a loss, and how a document is read: at once, or in segments that carry on."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from plant.errors import RecipeError
 from plant.nn.losses import BCE, smoothed
 from plant.nn.parts import Decoder, Encoder, FusedDecoder, Loss, SegmentDecoder, StatefulEncoder
 from plant.tensors import Batch, Decoded, Encoded
+from plant.text.vocab import UNKNOWN
 
 
 class Classifier(nn.Module):
@@ -20,7 +22,8 @@ class Classifier(nn.Module):
     With `segment` the encoder reads that many tokens at a time and carries its state from one segment to the next. The
     gradient stops between segments, or goes through with `detach` false; with `recompute` the encoder's activations are
     computed again on the way back instead of kept. A decoder with segments of the same length then adds up logits as it
-    goes: prediction takes the same memory for any length.
+    goes: prediction takes the same memory for any length. Tokens from `n_words` on, which only the names of added codes
+    know, are unknown words to the encoder.
     """
 
     def __init__(
@@ -32,12 +35,13 @@ class Classifier(nn.Module):
         segment: int = 0,
         detach: bool = True,
         recompute: bool = False,
+        n_words: int | None = None,
     ) -> None:
         super().__init__()
         if segment and not isinstance(encoder, StatefulEncoder):
             raise RecipeError("this encoder cannot read in segments; set segment = 0, or use encoder 'awd-lstm'")
         self.encoder, self.decoder, self.criterion = encoder, decoder, criterion
-        self.segment, self.detach, self.recompute = segment, detach, recompute
+        self.segment, self.detach, self.recompute, self.n_words = segment, detach, recompute, n_words
 
     def forward(self, batch: Batch) -> Decoded:
         decoder, may_forget = self.decoder, self.segment > 0 and not torch.is_grad_enabled()
@@ -47,9 +51,10 @@ class Classifier(nn.Module):
 
     def encode(self, batch: Batch) -> Encoded:
         """The features of whole documents, however they are read."""
+        known = batch if self.n_words is None else known_words(batch, self.n_words)
         if not self.segment:
-            return self.encoder(batch)
-        states = torch.cat([part.states for part in self._read(batch)], dim=1)
+            return replace(self.encoder(known), tokens=batch.tokens)
+        states = torch.cat([part.states for part in self._read(known)], dim=1)
         return Encoded(states, batch.tokens, batch.mask)
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
@@ -83,8 +88,16 @@ class Classifier(nn.Module):
         return self.encoder.read(tokens, before)
 
 
+def known_words(batch: Batch, n_words: int) -> Batch:
+    """The batch with tokens from `n_words` on as unknown words."""
+    return replace(batch, tokens=torch.where(batch.tokens < n_words, batch.tokens, UNKNOWN))
+
+
 def detached(carry: Any) -> Any:
-    """A carry, a tensor or a nest of tuples, from which no gradient flows back: training stops at segment borders."""
+    """A state, a tensor or nested tuples of them, without its past; what else is carried (drawn weights) stays.
+
+    Training stops at segment borders: without this, the graph of a document would be as long as the document.
+    """
     if isinstance(carry, tuple):
         return tuple(detached(part) for part in carry)
     return carry.detach() if isinstance(carry, Tensor) else carry

@@ -95,8 +95,10 @@ def relevance_rows_torch(lists: Lists, document: Distinct, labels: range) -> Flo
 def relevance_rows_numba(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
     """`relevance_rows` by a walk over the lists."""
     rows = lists.scores.new_zeros(len(labels), len(document.tokens))
-    arrays = (lists.starts, lists.labels, lists.scores, document.tokens)
-    _fill(*(array.numpy() for array in arrays), labels.start, labels.stop, rows.numpy())
+    _fill(
+        lists.starts.numpy(), lists.labels.numpy(), lists.scores.numpy(), document.tokens.numpy(),
+        labels.start, labels.stop, rows.numpy(),
+    )  # fmt: skip
     return rows
 
 

@@ -9,7 +9,7 @@ Planting is building: the decoder is given a trained ranker and copies it. See d
 """
 
 from copy import deepcopy
-from typing import Literal, TypeVar
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -25,8 +25,6 @@ from plant.nn.pieces import in_pieces
 from plant.nn.planting import Inattention, Planting, Ranked, Static, spread_out
 from plant.nn.ranker import Ranker
 from plant.tensors import Decoded, Encoded
-
-Given = TypeVar("Given")
 
 
 class PlantedDecoder(nn.Module):
@@ -65,9 +63,13 @@ class PlantedDecoder(nn.Module):
         self.inattention, self.k = inattention, k
         self.names = ("learned", *["static"] * static, *["planted"] * planted)
         self.scales = nn.Parameter(torch.ones(len(self.names)), requires_grad=scales == "learned")
-        self.ranker = deepcopy(_given(ranker, "a ranker", option="planted")) if planted else None
-        if static:
-            self._keep_lists(_given(relevance, "relevance", option="static"))
+        if planted and ranker is None:
+            raise _missing("a ranker", option="planted")
+        if static and relevance is None:
+            raise _missing("relevance", option="static")
+        self.ranker: Ranker | None = deepcopy(ranker) if planted else None
+        if static and relevance is not None:
+            self._keep_lists(relevance)
 
     def forward(self, encoded: Encoded) -> Decoded:
         return Decoded(self.evidence(encoded) + self.prior)
@@ -139,7 +141,5 @@ class PlantedDecoder(nn.Module):
             self.register_buffer(f"list_{name}", torch.from_numpy(values), persistent=False)
 
 
-def _given(value: Given | None, what: str, *, option: str) -> Given:
-    if value is None:
-        raise RecipeError(f"the planted decoder needs {what}; give it, or set {option} = false")
-    return value
+def _missing(what: str, *, option: str) -> RecipeError:
+    return RecipeError(f"the planted decoder needs {what}; give it, or set {option} = false")
