@@ -34,6 +34,15 @@ class Relate:
 
 
 @dataclass(frozen=True)
+class Naming:
+    """Where the names of labels come from, for recipes that match them."""
+
+    book: bool = True  # titles and synonyms of the code book
+    mined: bool = True  # what human coders marked in the fitted notes
+    synonyms: str = ""  # a table of further names: code, synonyms
+
+
+@dataclass(frozen=True)
 class Rank:
     """The learning-to-rank model of tokens per label."""
 
@@ -42,7 +51,7 @@ class Rank:
     hidden: int = 128  # of the mlp
     vectors: Literal["random", "language-model"] = "random"  # where token embeddings start; a model's have its own size
     grade: Literal["log-rank", "scaled"] = "log-rank"
-    k: int = 15
+    k: int = 100  # of the nDCG@k that is learned; a note seldom has the very best tokens of a label
     sigma: float = 1.0
     epochs: int = 40
     labels_per_batch: int = 64
@@ -72,6 +81,19 @@ class Pretrain:
     held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
     mixed_precision: bool = True  # on GPUs only
     checkpoint_minutes: float = 5.0
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Word vectors that encoders start from, where `train` says so; `size` becomes that of the encoder's words."""
+
+    train: bool = False
+    size: int = 100
+    window: int = 5
+    negatives: int = 5
+    epochs: int = 5
+    learning_rate: float = 0.025
+    subsample: float = 1e-3
 
 
 @dataclass(frozen=True)
@@ -136,7 +158,9 @@ class Recipe:
     prepare: Prepare = field(default_factory=Prepare)
     relate: Relate = field(default_factory=Relate)
     rank: Rank = field(default_factory=Rank)
+    naming: Naming = field(default_factory=Naming)
     pretrain: Pretrain = field(default_factory=Pretrain)
+    vectors: Vectors = field(default_factory=Vectors)
     encoder: Part = Part("cnn")
     decoder: Part = Part("label-attention")
     loss: Part = Part("bce")
@@ -238,7 +262,7 @@ def _part(table: Mapping[str, Any], *, where: str, path: str) -> Part:
     """A part from `name` and its options, which stand beside the name in a file."""
     options = {key: value for key, value in table.items() if key not in ("name", "options")}
     if not isinstance(table.get("name"), str):
-        raise RecipeError(f"{where}: {path} needs a name, such as {path}.name = \"cnn\"")
+        raise RecipeError(f'{where}: {path} needs a name, such as {path}.name = "cnn"')
     return Part(table["name"], {**table.get("options", {}), **options})
 
 

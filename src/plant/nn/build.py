@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plant.codes.codebook import CodeBook
+from plant.errors import RecipeError, unknown
 from plant.nn.classifier import Classifier
-from plant.nn.parts import Relevance
+from plant.nn.decoders.interaction import Interaction
+from plant.nn.decoders.joined import Joined
+from plant.nn.names import Names
+from plant.nn.parts import Decoder, Relevance
 from plant.nn.ranker import Ranker
 from plant.nn.table import DECODERS, ENCODERS, LOSSES
-from plant.recipe import Recipe
+from plant.recipe import Part, Recipe
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import PADDING, Vocab
+
+MATCHING = "interaction"  # the decoder, and the option of any other decoder that joins it
 
 
 @dataclass(frozen=True)
@@ -32,16 +38,53 @@ class Given:
     ranker: Ranker | None = None
     language_model: Any = None
     word_vectors: NDArray[np.float32] | None = None
+    names: Names | None = None
 
 
 def build_classifier(recipe: Recipe, given: Given) -> Classifier:
     """The classifier of a recipe, with starting weights from torch's random state and from what is given."""
-    offered = _offered(given)
-    encoder = ENCODERS.build(recipe.encoder.name, recipe.encoder.options, **offered)
+    offered = _offered(_trained(given))
+    encoder = ENCODERS.build(recipe.encoder.name, _shape(recipe) | dict(recipe.encoder.options), **offered)
     offered |= {"input_size": encoder.size}
-    decoder = DECODERS.build(recipe.decoder.name, recipe.decoder.options, **offered)
+    decoder = _decoder(recipe.decoder, offered, given)
     criterion = LOSSES.build(recipe.loss.name, recipe.loss.options, **offered)
-    return Classifier(encoder, decoder, criterion, segment=recipe.fit.segment, detach=recipe.fit.detach)
+    n_words = None if given.names is None else given.names.n_words
+    fit = recipe.fit
+    return Classifier(encoder, decoder, criterion, segment=fit.segment, detach=fit.detach, n_words=n_words)
+
+
+def _decoder(part: Part, offered: Mapping[str, Any], given: Given) -> Decoder:
+    """The decoder; with an option table `interaction`, joined with interaction matching of that table's options."""
+    everything = _offered(given)
+    if part.name == MATCHING:
+        return DECODERS.build(part.name, part.options, **everything)
+    options = {key: value for key, value in part.options.items() if key != MATCHING}
+    base = DECODERS.build(part.name, options, **offered)
+    if MATCHING not in part.options:
+        return base
+    matching = dict(part.options[MATCHING])
+    join = matching.pop("join", "max")
+    if join not in ("max", "sum"):
+        raise RecipeError(unknown("value of decoder.interaction.join:", str(join), ("max", "sum")))
+    interaction = DECODERS.build(MATCHING, matching, **everything)
+    assert isinstance(interaction, Interaction)
+    return Joined(base, interaction, n_labels=offered["n_labels"], n_words=offered["vocab_size"], join=join)
+
+
+def _trained(given: Given) -> Given:
+    """What there was in training, without the codes and words that were added to a fitted coder."""
+    if given.names is None:
+        return given
+    n_labels, n_words = given.names.n_labels, given.names.n_words
+    vocab = given.vocab if n_words == len(given.vocab) else Vocab(given.vocab.tokens[:n_words])
+    return replace(given, vocab=vocab, codes=given.codes[:n_labels], frequencies=given.frequencies[:n_labels])
+
+
+def _shape(recipe: Recipe) -> dict[str, Any]:
+    """A language model's encoder has its shape, also when it is built again without the model."""
+    if recipe.encoder.name != "awd-lstm":
+        return {}
+    return {name: getattr(recipe.pretrain, name) for name in ("embedding", "hidden", "layers", "direction")}
 
 
 def asked_for(recipe: Recipe) -> frozenset[str]:
@@ -51,6 +94,8 @@ def asked_for(recipe: Recipe) -> frozenset[str]:
     for table, part in tables:
         table.options(part.name)
         asked |= set(inspect.signature(table.builders[part.name]).parameters)
+    if MATCHING in recipe.decoder.options:
+        asked |= set(inspect.signature(DECODERS.builders[MATCHING]).parameters)
     switches: Mapping[str, Any] = recipe.decoder.options
     if switches.get("planted") is False:
         asked.discard("ranker")
@@ -61,6 +106,8 @@ def asked_for(recipe: Recipe) -> frozenset[str]:
 
 def _offered(given: Given) -> dict[str, Any]:
     return {
+        "vocab": given.vocab,
+        "names": given.names,
         "vocab_size": len(given.vocab),
         "n_labels": len(given.codes),
         "codebook": given.codebook,

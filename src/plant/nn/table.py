@@ -3,11 +3,13 @@
 from plant.nn import losses
 from plant.nn.decoders.block_attention import BlockAttention
 from plant.nn.decoders.described import DescribedAttention
+from plant.nn.decoders.interaction import Interaction
 from plant.nn.decoders.joint_laat import JointLAAT
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.lsan import LSAN
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.decoders.pooled import ChunkMaxPool, LastState, MaxPool, MeanPool
+from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.encoders.cnn import CNN
 from plant.nn.encoders.effective_can import EffectiveCAN
 from plant.nn.encoders.embedding import Embedding
@@ -19,6 +21,7 @@ from plant.registry import Registry
 ENCODERS: Registry[Encoder] = Registry(
     "encoder",
     {
+        "awd-lstm": AWDLSTMEncoder,
         "bigru": BiGRU,
         "bilstm": BiLSTM,
         "cnn": CNN,
@@ -34,6 +37,7 @@ DECODERS: Registry[Decoder] = Registry(
         "block-attention": BlockAttention,
         "chunk-max-pool": ChunkMaxPool,
         "described-attention": DescribedAttention,
+        "interaction": Interaction,
         "joint-laat": JointLAAT,
         "label-attention": LabelAttention,
         "last-state": LastState,

@@ -12,8 +12,9 @@ from plant.data.corpus import Corpus, Documents, Role, TrainingView, gold_codes,
 from plant.errors import InputError, RecipeError
 from plant.evaluate.calibration import calibrated, fit_temperature, logits_of
 from plant.keeper import InMemory, Keeper, digest_of
-from plant.nn import ranker_store
+from plant.nn import language_model_store, ranker_store
 from plant.nn.build import Given, asked_for
+from plant.nn.language_model import LanguageModel
 from plant.nn.ranker import Ranker
 from plant.nn.ranker_store import TrainedRanker, load_ranker, save_ranker
 from plant.recipe import Recipe, load_recipe
@@ -24,8 +25,12 @@ from plant.stages.fit import fit, frequencies, thresholds
 from plant.stages.fitted import FittedCoder
 from plant.stages.linear import fit_prior, fit_tfidf
 from plant.stages.models import AveragedModel, ClassifierModel, LinearModel, Model, PriorModel
+from plant.stages.naming import name_labels
+from plant.stages.pretrain import Pretrained, load_pretrained, more_text, pretrain, save_pretrained
 from plant.stages.rank import rank
 from plant.stages.relate import relate
+from plant.stages.vectors import KIND as VECTORS
+from plant.stages.vectors import load_vectors, save_vectors, vectors
 from plant.train.classifier import Epoch
 from plant.types import Progress, silent
 
@@ -154,6 +159,12 @@ class _Stages:
             relevance = self._relevance()
             ranker = self._ranker(relevance) if "ranker" in asked else None
             given = replace(given, relevance=relevance, ranker=ranker)
+        if "language_model" in asked:
+            given = replace(given, language_model=self._language_model())
+        if "word_vectors" in asked and self.recipe.vectors.train:
+            given = replace(given, word_vectors=self._word_vectors())
+        if "names" in asked:
+            given = replace(given, names=name_labels(self.view, self.recipe, self.settings.progress))
         return given
 
     def _relevance(self) -> Relevance:
@@ -184,6 +195,48 @@ class _Stages:
 
         once = self.settings.keeper.once
         return once("ranker", inputs, make, kind=ranker_store.KIND, save=save, load=load_ranker).ranker
+
+    def _language_model(self) -> LanguageModel:
+        recipe, inputs = self.recipe.pretrain, self._inputs("pretrain")
+        name = f"language-model-{recipe.direction}"
+
+        def make() -> Pretrained:
+            return pretrain(
+                self.view,
+                recipe,
+                seed=self.recipe.seed,
+                more=more_text(self.corpus, recipe),
+                dev=None if recipe.held_out_text else self.choosing,
+                checkpoint=self.settings.keeper.checkpoint(name, inputs),
+                device=self.settings.device,
+                progress=self.settings.progress,
+            )
+
+        def save(pretrained: Pretrained, path: Path, inputs: Mapping[str, str]) -> None:
+            save_pretrained(pretrained, path, recipe=asdict(recipe), inputs=inputs)
+
+        once = self.settings.keeper.once
+        kind = language_model_store.KIND
+        return once(name, inputs, make, kind=kind, save=save, load=load_pretrained).model
+
+    def _word_vectors(self) -> NDArray[np.float32]:
+        def save(found: NDArray[np.float32], path: Path, inputs: Mapping[str, str]) -> None:
+            save_vectors(found, path, vocab=self.view.vocab, recipe=self.recipe.vectors, inputs=inputs)
+
+        return self.settings.keeper.once(
+            "word-vectors",
+            self._inputs("vectors"),
+            lambda: vectors(
+                self.view,
+                self.recipe.vectors,
+                seed=self.recipe.seed,
+                more=[unlabelled(self.corpus)],
+                progress=self.settings.progress,
+            ),
+            kind=VECTORS,
+            save=save,
+            load=load_vectors,
+        )
 
     def _inputs(self, *sections: str) -> dict[str, str]:
         """The corpus and the sections of the recipe that decide a stage; all of it where none are named."""

@@ -59,6 +59,10 @@ class FittedCoder:
             self._prediction(documents, row, scores[row], top, evidence, explainer) for row in range(len(documents))
         ]
 
+    def quantized(self) -> "FittedCoder":
+        """The same coder for CPUs with the encoder's weights in eight bits."""
+        return replace(self, model=self.model.quantized())
+
     def explained(self, documents: Documents, scored: Sequence[ScoredCode], explainer: str) -> Prediction:
         """Codes of the first document with their evidence."""
         labels = np.array([self.codes.index(one.code) for one in scored])

@@ -1,6 +1,7 @@
 """What a coder holds: something that gives each code of a note a probability, and can be packed into arrays."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -14,6 +15,8 @@ from plant.errors import InputError
 from plant.explain.table import explainer_named
 from plant.nn.build import Given, build_classifier
 from plant.nn.classifier import Classifier
+from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
+from plant.nn.names import Names, unpack_names
 from plant.nn.ranker_store import ranker_from
 from plant.recipe import Recipe
 from plant.relevance.relevance import Relevance
@@ -31,7 +34,7 @@ from plant.types import Progress, silent
 
 Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")
-RANKER = "decoder.ranker."  # where a planted decoder keeps its ranker
+RANKERS = ("decoder.ranker.", "decoder.base.ranker.")  # where a planted decoder, alone or joined, keeps its ranker
 
 
 class Model(Protocol):
@@ -43,6 +46,10 @@ class Model(Protocol):
 
     def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         """How much each token of a document speaks for each of some labels, [asked, token]; '' is the usual way."""
+        ...
+
+    def quantized(self) -> "Model":
+        """The same model for CPUs with weights in eight bits; an error where its encoder has no such form."""
         ...
 
     def pack(self) -> Arrays:
@@ -69,9 +76,18 @@ class ClassifierModel:
         weights = explain(self.classifier, batch, torch.tensor(list(labels), device=self.device))
         return weights.detach()[0, :, batch.mask[0].cpu()].float().cpu().numpy()
 
+    def quantized(self) -> "ClassifierModel":
+        encoder = self.classifier.encoder
+        if not isinstance(encoder, AWDLSTMEncoder):
+            raise InputError("only coders with an awd-lstm encoder run in 8 bits: leave --int8 away")
+        classifier = copy(self.classifier)
+        classifier._modules = {**self.classifier._modules, "encoder": encoder.quantized()}
+        return replace(self, classifier=classifier)
+
     def pack(self) -> Arrays:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
-        return weights | {"frequencies": self.given.frequencies} | _packed_relevance(self.given.relevance)
+        own = {"frequencies": self.given.frequencies, **_packed_names(self.given.names)}
+        return weights | own | _packed_relevance(self.given.relevance)
 
 
 @dataclass(frozen=True)
@@ -85,6 +101,9 @@ class PriorModel:
 
     def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         return np.zeros((len(labels), len(documents.tokens_of(row))), np.float32)  # no word has a say
+
+    def quantized(self) -> "PriorModel":
+        return self
 
     def pack(self) -> Arrays:
         return {"shares": self.prior.shares}
@@ -104,6 +123,9 @@ class LinearModel:
             raise InputError(f"a linear model explains itself by 'contribution' only, not by {explainer!r}")
         return explain_tfidf(self.tfidf, documents, row, np.asarray(labels, np.int64)).astype(np.float32)
 
+    def quantized(self) -> "LinearModel":
+        return self
+
     def pack(self) -> Arrays:
         return pack_tfidf(self.tfidf)
 
@@ -121,6 +143,9 @@ class AveragedModel:
     def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         every = [member.weigh(documents, row, labels, explainer=explainer) for member in self.members]
         return np.mean(every, axis=0, dtype=np.float32)
+
+    def quantized(self) -> "AveragedModel":
+        return AveragedModel(tuple(member.quantized() for member in self.members))
 
     def pack(self) -> Arrays:
         parts = [member.pack() for member in self.members]
@@ -142,14 +167,19 @@ def unpack_model(recipes: Sequence[Recipe], arrays: Mapping[str, NDArray[Any]], 
 
 def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], given: Given) -> ClassifierModel:
     relevance = _unpacked_relevance(arrays, recipe, given)
-    given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance)
+    names = unpack_names(parts) if (parts := _under(arrays, "names.")) else None
+    given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance, names=names)
     weights = {name: torch.from_numpy(np.array(array)) for name, array in _under(arrays, "weights.").items()}
-    planted = _under(weights, RANKER)
+    planted = {name: weight for place in RANKERS for name, weight in _under(weights, place).items()}
     if planted:
         given = replace(given, ranker=ranker_from(planted, recipe.rank.form))
     classifier = build_classifier(recipe, given)
     classifier.load_state_dict(weights)
     return ClassifierModel(classifier.eval(), given)
+
+
+def _packed_names(names: Names | None) -> Arrays:
+    return {} if names is None else {f"names.{name}": array for name, array in names.pack().items()}
 
 
 def _packed_relevance(relevance: Any) -> Arrays:
@@ -165,7 +195,8 @@ def _unpacked_relevance(arrays: Mapping[str, NDArray[Any]], recipe: Recipe, give
     if not parts:
         return None
     n_documents = int(parts.pop("n_documents")[0])
-    return Relevance(codes=given.codes, form=recipe.relate.form, n_documents=n_documents, **parts)
+    codes = given.codes[: len(parts["label_counts"])]  # not those that were added later
+    return Relevance(codes=codes, form=recipe.relate.form, n_documents=n_documents, **parts)
 
 
 def _under(arrays: Mapping[str, Item], prefix: str) -> dict[str, Item]:

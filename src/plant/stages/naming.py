@@ -1,0 +1,104 @@
+"""Naming: the names of every label, and how far each is to be believed, counted on the fitted notes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.codes.codebook import CodeBook
+from plant.codes.synonyms import read_synonyms, spoken
+from plant.data.corpus import TrainingView
+from plant.data.mentions import Mention, mined_mentions
+from plant.nn.build import MATCHING
+from plant.nn.matching import Matching, Phrases, exact, phrases_of, read, search
+from plant.nn.names import Names
+from plant.recipe import Recipe
+from plant.text.tokenizer import tokenize
+from plant.text.vocab import UNKNOWN, Vocab
+from plant.types import Progress, silent
+
+RIGHT, WRONG = 0.7, 0.3  # a name that was never counted is right this often: the rate of new mentions of CANTEMIST
+
+
+@dataclass(frozen=True)
+class Counts:
+    """In how many fitted notes each name stands, and in how many of those its code is right."""
+
+    found: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def log_odds(self) -> NDArray[np.float32]:
+        """The log-odds of the code given the name, drawn towards those of a new name."""
+        return np.log((self.right + RIGHT) / (self.found - self.right + WRONG)).astype(np.float32)
+
+
+def name_labels(view: TrainingView, recipe: Recipe, progress: Progress = silent) -> Names:
+    """Titles and synonyms of the code book and of the user's table, and what coders marked in the fitted notes."""
+    book = read_synonyms(recipe.naming.synonyms, view.codebook) if recipe.naming.synonyms else view.codebook
+    sources: dict[Mention, frozenset[int]] = {}
+    if recipe.naming.book:
+        sources |= dict.fromkeys(book_mentions(book, view.codes, view.vocab), frozenset())
+    if recipe.naming.mined:
+        sources |= mined_mentions(view)
+    names = _names(sources, view)
+    counts = count_names(names, list(sources.values()), view, matching_of(recipe), progress)
+    return replace(names, log_odds=counts.log_odds())
+
+
+def matching_of(recipe: Recipe) -> Matching:
+    """How the recipe's decoder searches names."""
+    part = recipe.decoder
+    options: Mapping[str, object] = part.options if part.name == MATCHING else part.options.get(MATCHING, {})
+    known = {field.name for field in fields(Matching)}
+    return Matching(**{key: value for key, value in options.items() if key in known})  # type: ignore[arg-type]
+
+
+def book_mentions(book: CodeBook, codes: Iterable[str], vocab: Vocab) -> Iterator[Mention]:
+    """The names of each code as token numbers; a name with an unknown word can never match and is left out."""
+    for label, code in enumerate(codes):
+        for form in dict.fromkeys(form for name in book.names(code) for form in spoken(name)):
+            words = tuple(vocab.encode(tokenize(form).forms).tolist())
+            if words and UNKNOWN not in words:
+                yield words, label
+
+
+def count_names(
+    names: Names,
+    sources: list[frozenset[int]],
+    view: TrainingView,
+    matching: Matching,
+    progress: Progress = silent,
+) -> Counts:
+    """Search every fitted note as if it were new: without the names that were marked in it alone."""
+    phrases = phrases_of(names)
+    strict = replace(matching, threshold=1.0, least=1.0)
+    only = np.array([next(iter(rows)) if len(rows) == 1 else -1 for rows in sources], np.int64)
+    found, right = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    for row in range(len(view.documents)):
+        here = _names_in(view.documents.tokens_of(row), phrases, strict, only != row)
+        found[here] += 1
+        right[here] += np.isin(names.labels[here], view.documents.labels_of(row))
+        progress("counting names", row + 1, len(view.documents))
+    return Counts(found, right)
+
+
+def _names_in(
+    tokens: NDArray[np.int32], phrases: Phrases, matching: Matching, active: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    distinct, places = np.unique(tokens.astype(np.int64), return_inverse=True)
+    return search(read(exact(phrases, distinct), places, matching), phrases, matching, active).names
+
+
+def _names(sources: Mapping[Mention, frozenset[int]], view: TrainingView) -> Names:
+    lengths = [len(words) for words, _ in sources]
+    return Names(
+        words=np.array([word for words, _ in sources for word in words], np.int32),
+        starts=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
+        labels=np.array([label for _, label in sources], np.int32),
+        support=np.array([len(rows) for rows in sources.values()], np.int32),
+        log_odds=np.zeros(len(sources), np.float32),
+        n_trained=len(sources),
+        n_labels=len(view.codes),
+        n_words=len(view.vocab),
+    )

@@ -1,0 +1,42 @@
+"""Word vectors of the fitted and the unlabelled text, for encoders that start from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.artifact import Manifest, open_artifact, save_artifact
+from plant.data.corpus import Documents, TrainingView
+from plant.recipe import Vectors
+from plant.text.vocab import Vocab
+from plant.train.streams import text_of
+from plant.train.word_vectors import train_word_vectors
+from plant.types import Progress, silent
+
+KIND = "word-vectors"
+
+
+def vectors(
+    view: TrainingView, recipe: Vectors, *, seed: int, more: Sequence[Documents] = (), progress: Progress = silent
+) -> NDArray[np.float32]:
+    """One vector per word of the vocabulary."""
+    options = {key: value for key, value in asdict(recipe).items() if key != "train"}
+    text = text_of([view.documents, *more])
+    return train_word_vectors(text, len(view.vocab), **options, seed=seed, progress=progress)
+
+
+def save_vectors(
+    found: NDArray[np.float32], path: Path | str, *, vocab: Vocab, recipe: Vectors, inputs: Mapping[str, str]
+) -> Manifest:
+    """Write vectors with their words."""
+    words = {"vocab.txt": "\n".join(vocab.tokens) + "\n"}
+    facts = {"words": len(vocab), "size": found.shape[1]}
+    tensors = {"vectors": found}
+    return save_artifact(path, KIND, tensors=tensors, files=words, recipe=asdict(recipe), inputs=inputs, facts=facts)
+
+
+def load_vectors(path: Path | str) -> NDArray[np.float32]:
+    """Read what `save_vectors` wrote."""
+    return np.array(open_artifact(path, KIND).tensors["vectors"])
