@@ -29,7 +29,12 @@ EXPLAINERS: Mapping[str, Explainer] = {
 
 
 def explainer_named(name: str, classifier: Classifier) -> Explainer:
-    """An explainer by name; the usual one is attention times integrated gradients, gradients where there is none."""
+    """An explainer by name; the usual one is attention times integrated gradients, gradients where there is none.
+
+    Where attention is the evidence itself (matched names), it is the usual one.
+    """
+    if not name and getattr(classifier.decoder, "evident", False):
+        return attention
     if not name:
         return (
             attention_x_integrated_gradients if isinstance(classifier.decoder, AttentionDecoder) else gradient_x_input

@@ -1,0 +1,194 @@
+"""Interaction matching: a label is there when one of its names stands in the text, word for word or nearly so.
+
+The published form slides the words of a label's title over the document and takes the mean cosine of word vectors; the
+best place is the score, and the evidence. Here a label has several names, words may stand apart (`slack`), a name
+inside a longer match does not count, and each name has a weight of its own that starts at what the fitted notes say of
+it. See docs/models/interaction-matching.md.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from plant.nn.attention import as_distribution
+from plant.nn.decoders.label_attention import prior_logits
+from plant.nn.letters import letter_vectors
+from plant.nn.matching import NOWHERE, Document, Found, Matching, Phrases, phrases_of, positions, read, search
+from plant.nn.names import Names, names_from
+from plant.tensors import Decoded, Encoded
+from plant.text.vocab import UNKNOWN, Vocab
+
+Form = Literal["weighted", "sigmoid", "plain"]
+
+
+class Places(NamedTuple):
+    """The best match of each label found in each document of a batch, and its pairs of words that face each other."""
+
+    rows: Int[Tensor, "match"]
+    labels: Int[Tensor, "match"]
+    names: Int[Tensor, "match"]
+    lengths: Int[Tensor, "match"]  # of the names
+    pair_match: Int[Tensor, "pair"]
+    pair_word: Int[Tensor, "pair"]
+    pair_position: Int[Tensor, "pair"]
+
+
+class Interaction(nn.Module):
+    """Logits from the best match of each label's names; the encoder's states are not looked at.
+
+    `form`: "weighted" adds a learned weight of the name to `scale` times what the match lacks, "sigmoid" is the logit
+    as printed (the mean cosine itself), "plain" has the mean cosine as the probability. A label without a match has
+    the log-odds of its frequency, lowered by a learned `absent`. Vectors of words start from `word_vectors`, from
+    their letters where a `vocab` is given, or at random; they are learned only with `tune`. In training, names that
+    coders marked in a single note are left out: in that note they would always be right.
+    """
+
+    evident = True  # its attention is the evidence itself
+
+    def __init__(
+        self,
+        vocab_size: int,
+        n_labels: int,
+        *,
+        descriptions: Int[Tensor, "label word"] | None = None,
+        names: Names | None = None,
+        vocab: Vocab | None = None,
+        word_vectors: Float[Tensor, "token size"] | None = None,
+        frequencies: Float[Tensor, "label"] | None = None,
+        form: Form = "weighted",
+        size: int = 128,
+        tune: bool = False,
+        slack: int = 3,
+        threshold: float = 0.8,
+        least: float = 0.85,
+        longest: bool = True,
+        scale: float = 8.0,
+        absent: float = -3.0,
+    ) -> None:
+        super().__init__()
+        if names is None:
+            names = names_from(torch.zeros(n_labels, 1) if descriptions is None else descriptions, n_words=vocab_size)
+        self.form, self.matching = form, Matching(slack, threshold, least, longest)
+        self.phrases: Phrases = phrases_of(names)
+        self.name_labels, self.several = names.labels, names.support != 1
+        n_words = vocab_size if vocab is None else len(vocab)
+        self.words: Tensor
+        self.weights: Tensor
+        self.scale: Tensor
+        self.prior: Tensor
+        self._keep("words", _vectors(n_words, size, word_vectors, vocab), learned=tune)
+        self._keep("weights", torch.from_numpy(names.log_odds.copy()), learned=form == "weighted")
+        self._keep("scale", torch.tensor(scale), learned=form == "weighted")
+        self._keep("prior", prior_logits(frequencies, n_labels), learned=False)
+        self.absent = nn.Parameter(torch.tensor(absent))
+
+    def forward(self, encoded: Encoded) -> Decoded:
+        return Decoded(self.prior + self.evidence(encoded))
+
+    def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
+        """How much each label's best match raises its log-odds above those of its frequency."""
+        places = self.places(encoded)
+        index = (places.rows, places.labels)
+        found = self._logits(places, encoded) - self.prior[places.labels]
+        shape = (len(encoded.tokens), len(self.prior))
+        return self.absent.expand(shape).index_put(index, found)
+
+    @torch.no_grad()
+    def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
+        """The words of each label's best match, by similarity; nothing for a label without one."""
+        places = self.places(encoded)
+        spread = self.words.new_zeros(len(encoded.tokens), len(self.prior), encoded.tokens.shape[1])
+        index = (places.rows[places.pair_match], places.labels[places.pair_match], places.pair_position)
+        spread.index_put_(index, self._similarities(places, encoded), accumulate=True)
+        return as_distribution(spread[:, labels])
+
+    @torch.no_grad()
+    def places(self, encoded: Encoded) -> Places:
+        """The best match of each label in each document."""
+        device = encoded.tokens.device
+        tokens = [row[mask] for row, mask in zip(encoded.tokens.cpu(), encoded.mask.cpu(), strict=True)]
+        found = [self._in_document(*document) for document in self._documents(tokens)]
+        rows = np.repeat(np.arange(len(found)), [len(one[0].names) for one in found])
+        names = _joined([one[0].names for one in found])
+        starts = self.phrases.starts
+        lengths = starts[names + 1] - starts[names]
+        words, at = _joined([one[1] for one in found]), _joined([one[2] for one in found])
+        match = np.repeat(np.arange(len(names)), lengths)
+        kept = at != NOWHERE
+        word_tokens = self.phrases.distinct[self.phrases.words[words]]
+        arrays = (rows, self.name_labels[names], names, lengths, match[kept], word_tokens[kept], at[kept])
+        return Places(*(torch.from_numpy(array.astype(np.int64)).to(device) for array in arrays))
+
+    def _keep(self, name: str, values: Tensor, *, learned: bool) -> None:
+        if learned:
+            self.register_parameter(name, nn.Parameter(values))
+        else:
+            self.register_buffer(name, values)
+
+    def _documents(self, tokens: list[Tensor]) -> Iterator[tuple[NDArray[np.floating], NDArray[np.intp]]]:
+        """Per document the similarities of all names' words to its distinct tokens, and where those stand."""
+        every, inverse = np.unique(torch.cat(tokens).numpy(), return_inverse=True)
+        similar = self._table(every)
+        for places in np.split(inverse, np.cumsum([len(row) for row in tokens])[:-1]):
+            mine, place = np.unique(places, return_inverse=True)
+            yield similar[:, mine], place
+
+    def _table(self, tokens: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Cosines of names' words and tokens: exactly 1 for the same word, 0 for unknown ones."""
+        unit = F.normalize(self.words.detach(), dim=1).cpu()
+        distinct = self.phrases.distinct
+        table = (unit[distinct] @ unit[tokens].T).numpy()
+        table[distinct[:, None] == tokens[None, :]] = 1
+        table[distinct <= UNKNOWN] = 0
+        table[:, tokens <= UNKNOWN] = 0
+        return table
+
+    def _in_document(
+        self, similar: NDArray[np.floating], places: NDArray[np.intp]
+    ) -> tuple[Found, NDArray[np.int64], NDArray[np.int64]]:
+        document: Document = read(similar, places, self.matching)
+        found = search(document, self.phrases, self.matching, self.several if self.training else None)
+        best = self._best_per_label(found)
+        return best, *positions(document, self.phrases, best, slack=self.matching.slack)
+
+    def _best_per_label(self, found: Found) -> Found:
+        labels, values = self.name_labels[found.names], found.scores
+        if self.form == "weighted":
+            weights = self.weights.detach().cpu().numpy()
+            values = weights[found.names] + float(self.scale) * (found.scores - 1)
+        order = np.lexsort((found.names, -values, labels))
+        chosen = order[np.unique(labels[order], return_index=True)[1]]
+        return Found(found.names[chosen], found.starts[chosen], found.scores[chosen])
+
+    def _logits(self, places: Places, encoded: Encoded) -> Float[Tensor, "match"]:
+        similar = self._similarities(places, encoded)
+        sums = similar.new_zeros(len(places.names)).index_add(0, places.pair_match, similar)
+        scores = sums / places.lengths
+        if self.form == "sigmoid":
+            return scores
+        if self.form == "plain":
+            return scores.clamp(1e-6, 1 - 1e-6).logit()
+        return self.weights[places.names] + self.scale * (scores - 1)
+
+    def _similarities(self, places: Places, encoded: Encoded) -> Float[Tensor, "pair"]:
+        """The cosines of the pairs of the best matches: the only ones through which gradients flow."""
+        tokens = encoded.tokens[places.rows[places.pair_match], places.pair_position]
+        cosines = F.cosine_similarity(self.words[places.pair_word], self.words[tokens], dim=1)
+        return torch.where(places.pair_word == tokens, 1.0, cosines)
+
+
+def _vectors(n_words: int, size: int, given: Tensor | None, vocab: Vocab | None) -> Float[Tensor, "token size"]:
+    if vocab is None:
+        return torch.randn(n_words, size) if given is None else given.clone()
+    letters = torch.from_numpy(letter_vectors(vocab.tokens, size if given is None else given.shape[1]))
+    return letters if given is None else torch.cat([given, letters[len(given) :]])
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *parts])

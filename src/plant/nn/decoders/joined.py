@@ -1,0 +1,63 @@
+"""Interaction matching joined with a base decoder, trained together."""
+
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from plant.nn.decoders.interaction import Interaction
+from plant.nn.parts import AttentionDecoder, Decoder
+from plant.tensors import Decoded, Encoded
+from plant.text.vocab import UNKNOWN
+
+Join = Literal["max", "sum"]
+
+
+class Joined(nn.Module):
+    """The larger of the two logits (as published), or the base's logit and the evidence of the match added up.
+
+    Labels and words that were added after training are unknown to the base: it reads unknown words, and its logit for
+    such a label is the label's prior.
+    """
+
+    evident = True
+
+    def __init__(
+        self, base: Decoder, interaction: Interaction, *, n_labels: int, n_words: int, join: Join = "max"
+    ) -> None:
+        super().__init__()
+        self.base, self.interaction = base, interaction
+        self.n_labels, self.n_words, self.join = n_labels, n_words, join
+
+    @property
+    def ranker(self) -> nn.Module | None:
+        """The ranker of a planted base, which has a learning rate of its own."""
+        return getattr(self.base, "ranker", None)
+
+    def forward(self, encoded: Encoded) -> Decoded:
+        decoded = self.base(self._known(encoded))
+        logits, evidence = self._wide(decoded.logits), self.interaction.evidence(encoded)
+        joined = torch.maximum(logits, self.interaction.prior + evidence) if self.join == "max" else logits + evidence
+        return replace(decoded, logits=joined)
+
+    @torch.no_grad()
+    def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
+        """The matched words where a match decides, else where the base looked."""
+        matched = self.interaction.attend(encoded, labels)
+        if not isinstance(self.base, AttentionDecoder):
+            return matched
+        known = self._known(encoded)
+        base = self._wide(self.base(known).logits)
+        decides = matched.any(-1) & ((self.interaction(encoded).logits >= base)[:, labels] | (self.join == "sum"))
+        trained = labels.clamp(max=self.n_labels - 1)
+        looked = torch.where((labels < self.n_labels)[None, :, None], self.base.attend(known, trained), 0.0)
+        return torch.where(decides.unsqueeze(-1), matched, looked)
+
+    def _known(self, encoded: Encoded) -> Encoded:
+        return replace(encoded, tokens=torch.where(encoded.tokens < self.n_words, encoded.tokens, UNKNOWN))
+
+    def _wide(self, logits: Float[Tensor, "batch label"]) -> Float[Tensor, "batch all_labels"]:
+        further = self.interaction.prior[self.n_labels :].expand(len(logits), -1)
+        return torch.cat([logits, further], dim=1)
