@@ -1,10 +1,18 @@
 """`plant rank`: train the model that ranks words for each code."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.cli.console import progress, say
 from plant.cli.options import add_recipe_options, chosen_recipe
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from plant.text.vocab import Vocab
 
 HELP = "train the ranker of words for each code on a relevance (goes on where a killed run stopped)"
 
@@ -12,42 +20,49 @@ HELP = "train the ranker of words for each code on a relevance (goes on where a 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("relevance", metavar="RELEVANCE", help="folder that `plant relate` wrote")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the ranker")
+    parser.add_argument("--language-model", metavar="DIR", help="start the words from the embeddings of this model")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
     add_recipe_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from plant.artifact import read_manifest
     from plant.cli.show_relevance import print_quality, quality_by_frequency
     from plant.keeper import InFolder, digest_of
-    from plant.nn.ranker_store import KIND, load_ranker, save_ranker
+    from plant.nn.ranker_store import KIND, TrainedRanker, load_ranker, save_ranker
     from plant.relevance.store import load_names, load_relevance, name_files
     from plant.stages.rank import rank
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
-    request = {"rank": asdict(recipe.rank), "seed": recipe.seed}
-    inputs = {"relevance": read_manifest(arguments.relevance, "relevance").digest, "recipe": digest_of(request)}
-    relevance, names = load_relevance(arguments.relevance), load_names(arguments.relevance)
+    section = replace(recipe.rank, vectors="language-model") if arguments.language_model else recipe.rank
+    request = {"rank": asdict(section), "seed": recipe.seed}
+    made_from = {"relevance": arguments.relevance, "language-model": arguments.language_model}
+    inputs = {kind: read_manifest(path, kind).digest for kind, path in made_from.items() if path}
+    inputs["recipe"] = digest_of(request)
+    relevance, (vocab, codebook) = load_relevance(arguments.relevance), load_names(arguments.relevance)
     keeper = InFolder(out.parent, told=lambda name, new: say(f"{'written' if new else 'already there'}: {out}"))
-    with progress() as tell:
-        trained = keeper.once(
-            out.name,
-            inputs,
-            lambda: rank(
-                relevance,
-                recipe.rank,
-                seed=recipe.seed,
-                checkpoint=keeper.checkpoint(out.name, inputs),
-                device=arguments.device,
-                progress=tell,
-            ),
-            kind=KIND,
-            save=lambda made, path, inputs: save_ranker(
-                made, path, files=name_files(*names, relevance.codes), recipe=request, inputs=inputs
-            ),
-            load=load_ranker,
+
+    def make() -> TrainedRanker:
+        vectors = _vectors(arguments.language_model, vocab) if arguments.language_model else None
+        checkpoint, device = keeper.checkpoint(out.name, inputs), arguments.device
+        return rank(
+            relevance, section, seed=recipe.seed, vectors=vectors, checkpoint=checkpoint, device=device, progress=tell
         )
+
+    def save(trained: TrainedRanker, path: Path, inputs: Mapping[str, str]) -> None:
+        save_ranker(trained, path, files=name_files(vocab, codebook, relevance.codes), recipe=request, inputs=inputs)
+
+    with progress() as tell:
+        trained = keeper.once(out.name, inputs, make, kind=KIND, save=save, load=load_ranker)
     say(f"{trained.form}, {trained.parameters:,} parameters, {len(trained.curve)} epochs")
     print_quality(quality_by_frequency(trained, relevance))
+
+
+def _vectors(path: str, vocab: "Vocab") -> "NDArray[np.float32]":
+    """The model's embedding of each word; words that it does not know get the mean."""
+    from plant.nn.language_model import with_vocab
+    from plant.nn.language_model_store import load_language_model
+
+    return with_vocab(load_language_model(path), vocab).network.words.detach().numpy()
