@@ -46,11 +46,11 @@ def score_prior(model: FrequencyPrior, documents: Documents) -> NDArray[np.float
 def fit_tfidf(
     view: TrainingView,
     *,
-    longest: int = 2,
+    longest: int = 1,
     min_documents: int = 3,
     max_ngrams: int = 1_000_000,
-    cost: float = 10.0,
-    prune: float = 0.01,
+    cost: float = 300.0,
+    prune: float = 0.1,
     seed: int = 1,
     progress: Progress = silent,
 ) -> TfidfModel:
