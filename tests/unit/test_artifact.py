@@ -46,7 +46,8 @@ def test_the_tensor_file_is_safetensors(tmp_path: Path) -> None:
 
 
 def test_the_digest_is_of_the_content(saved: Path, tmp_path: Path) -> None:
-    again = save_artifact(tmp_path / "again", "thing", tensors=ARRAYS, files={"words.txt": "uno\ndos\n"}, facts={"n": 2})
+    same = {"words.txt": "uno\ndos\n"}
+    again = save_artifact(tmp_path / "again", "thing", tensors=ARRAYS, files=same, facts={"n": 2})
     other = save_artifact(tmp_path / "other", "thing", tensors=ARRAYS, files={"words.txt": "uno\n"}, facts={"n": 2})
     digest = open_artifact(saved).manifest.digest
     assert again.digest == digest
@@ -94,7 +95,9 @@ def test_a_manifest_cannot_point_out_of_its_folder(saved: Path) -> None:
         open_artifact(saved)
 
 
-@pytest.mark.parametrize("header", [b"\xff" * 8, (10**6).to_bytes(8, "little") + b"{}", (2).to_bytes(8, "little") + b"[["])
+@pytest.mark.parametrize(
+    "header", [b"\xff" * 8, (10**6).to_bytes(8, "little") + b"{}", (2).to_bytes(8, "little") + b"[["]
+)
 def test_a_tensor_file_with_a_damaged_header_is_refused(tmp_path: Path, header: bytes) -> None:
     (tmp_path / "x").write_bytes(header)
     with pytest.raises(ArtifactError):
