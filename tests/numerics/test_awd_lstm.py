@@ -94,7 +94,7 @@ def test_reading_in_pieces_gives_the_states_of_reading_at_once(batch: int) -> No
 
 def test_one_draw_of_weights_serves_all_pieces_of_a_document() -> None:
     network, tokens = network_of(Dropouts(0, 0, 0, 0.5, 0)).train(), some_tokens(1, 8)
-    draw = network.draw(1)
+    draw = network.draw()
     whole, _ = network(tokens, None, draw)
     first, carry = network(tokens[:, :3], None, draw)
     second, _ = network(tokens[:, 3:], carry, draw)

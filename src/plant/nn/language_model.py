@@ -94,7 +94,7 @@ class AWDLSTM(nn.Module):
     ) -> tuple[Float[Tensor, "batch time size"], Carry]:
         """The states of the last layer, and where reading stopped; without `draw`, weights are drawn for this call."""
         before = start(self.words, len(tokens), self.sizes) if carry is None else carry
-        weights = (draw or self.draw(len(tokens))).weights
+        weights = (draw or self.draw()).weights
         dropped = self.dropouts if self.training else Dropouts(0, 0, 0, 0, 0)
         states = drop_features(embed_with_dropout(self.words, tokens, dropped.embedding), dropped.input)
         after: list[State] = []
@@ -103,16 +103,10 @@ class AWDLSTM(nn.Module):
             after.append(last)
         return states, tuple(after)
 
-    def draw(self, batch: int) -> Draw:
-        """Draw weight dropout; for one document the weights lie in the order in which its kernel reads them."""
-        weights = self._recurrent_weights()
-        if not self.training or self.dropouts.weight <= 0:
-            return Draw(weights)
-        dropped = tuple(drop_weights(weight, self.dropouts.weight) for weight in weights)
-        return Draw(tuple(weight.T.contiguous().T for weight in dropped) if batch == 1 else dropped)
-
-    def _recurrent_weights(self) -> tuple[Tensor, ...]:
-        return tuple(layer.recurrent_weight for layer in self.layers)
+    def draw(self) -> Draw:
+        """Draw weight dropout."""
+        share = self.dropouts.weight if self.training else 0
+        return Draw(tuple(drop_weights(layer.recurrent_weight, share) for layer in self.layers))  # type: ignore[arg-type]
 
 
 def start(like: Tensor, batch: int, sizes: Sequence[int]) -> Carry:

@@ -40,7 +40,7 @@ class Int8AWDLSTM(nn.Module):
         )
         return torch.cat([states for states, _ in parts]), after  # type: ignore[return-value]
 
-    def draw(self, batch: int) -> Draw:
+    def draw(self) -> Draw:
         """Nothing is drawn: there is no dropout in inference."""
         return Draw(())
 

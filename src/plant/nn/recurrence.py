@@ -1,13 +1,15 @@
-"""One LSTM layer: torch's own kernels, and for one document at a time on a CPU a backward pass that reads less memory.
+"""One LSTM layer: torch's own kernels, and for the training of one document at a time on a CPU kernels of ours.
 
-With one document every step is a matrix times a vector, and time goes into reading the matrix. Torch's kernel adds to
-the gradient of the whole matrix at every step; here all steps share one matrix product at the end.
+With one document every step is a matrix times a vector, and time goes into reading the matrix. Our kernels read it once
+a step in the order in which it lies, and leave everything else to matrix products over all steps.
 """
 
 from typing import Any
 
 import torch
 from jaxtyping import Float
+from numba import njit
+from numpy import exp, tanh, zeros_like
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -48,39 +50,71 @@ class _OneDocument(torch.autograd.Function):
         cell: Float[Tensor, "size"],
         weight: Float[Tensor, "gates size"],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        size = len(hidden)
-        turned = weight.T.contiguous()  # read along its rows in both passes: a third faster, and worth one copy
-        gates = torch.empty_like(inputs)
-        hiddens, cells = inputs.new_empty(len(inputs) + 1, size), inputs.new_empty(len(inputs) + 1, size)
+        gates = inputs.detach().clone()
+        hiddens, cells = (inputs.new_empty(len(inputs) + 1, len(hidden)) for _ in range(2))
         hiddens[0], cells[0] = hidden, cell
-        for step in range(len(inputs)):
-            now = torch.addmv(inputs[step], turned.T, hiddens[step], out=gates[step])
-            into, forget, new, out = now.split(size)
-            now[: 2 * size].sigmoid_(), new.tanh_(), out.sigmoid_()
-            torch.mul(forget, cells[step], out=cells[step + 1]).addcmul_(into, new)
-            torch.tanh(cells[step + 1], out=hiddens[step + 1]).mul_(out)
-        context.save_for_backward(gates, hiddens, cells, turned)
+        _read(gates.numpy(), hiddens.numpy(), cells.numpy(), weight.detach().numpy())
+        context.save_for_backward(gates, hiddens, cells, weight)
         return hiddens[1:].clone(), hiddens[-1].clone(), cells[-1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(context: Any, of_states: Tensor, of_hidden: Tensor, of_cell: Tensor) -> tuple[Tensor, ...]:
-        gates, hiddens, cells, turned = context.saved_tensors
-        size = hiddens.shape[1]
-        forget, of_gates, of_output = gates[:, size : 2 * size], *_slopes(gates, cells)
-        for step in reversed(range(len(gates))):
-            of_hidden = of_hidden + of_states[step]
-            of_cell = torch.addcmul(of_cell, of_hidden, of_output[step])
-            of_gates[step, : 3 * size].view(3, size).mul_(of_cell)
-            of_gates[step, 3 * size :].mul_(of_hidden)
-            of_cell = of_cell * forget[step]
-            of_hidden = torch.mv(turned, of_gates[step])
+        gates, hiddens, cells, weight = context.saved_tensors
+        of_gates, of_hidden, of_cell = torch.empty_like(gates), of_hidden.clone(), of_cell.clone()
+        arrays = (
+            tensor.numpy() for tensor in (gates, cells, weight.detach(), of_states.contiguous(), of_hidden, of_cell)
+        )
+        _go_back(*arrays, of_gates.numpy())
         return of_gates, of_hidden, of_cell, of_gates.T @ hiddens[:-1]
 
 
-def _slopes(gates: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
-    """What each gate's input does to cell (first three gates) or hidden state, and what the cell does to the hidden."""
-    into, forget, new, out = gates.chunk(4, dim=1)
-    shown = cells[1:].tanh()
-    of_cell = [new * into * (1 - into), cells[:-1] * forget * (1 - forget), into * (1 - new.square())]
-    return torch.cat([*of_cell, shown * out * (1 - out)], dim=1), out * (1 - shown.square())
+@njit(cache=True, fastmath=True)
+def _read(gates, hiddens, cells, weight):  # type: ignore[no-untyped-def]
+    """Fill in `hiddens` and `cells` after their first row; `gates` go from the inputs' share to open or shut."""
+    size = hiddens.shape[1]
+    for step in range(len(gates)):
+        before, gate = hiddens[step], gates[step]
+        for unit in range(size):
+            into, forget = gate[unit], gate[size + unit]
+            new, out = gate[2 * size + unit], gate[3 * size + unit]
+            for k in range(size):
+                into += weight[unit, k] * before[k]
+                forget += weight[size + unit, k] * before[k]
+                new += weight[2 * size + unit, k] * before[k]
+                out += weight[3 * size + unit, k] * before[k]
+            into, forget, new, out = 1 / (1 + exp(-into)), 1 / (1 + exp(-forget)), tanh(new), 1 / (1 + exp(-out))
+            gate[unit], gate[size + unit], gate[2 * size + unit], gate[3 * size + unit] = into, forget, new, out
+            cells[step + 1, unit] = forget * cells[step, unit] + into * new
+            hiddens[step + 1, unit] = out * tanh(cells[step + 1, unit])
+
+
+@njit(cache=True, fastmath=True)
+def _go_back(gates, cells, weight, of_states, of_hidden, of_cell, of_gates):  # type: ignore[no-untyped-def]
+    """Fill in `of_gates`; `of_hidden` and `of_cell` go from the gradients of the last state to those of the first."""
+    size = len(of_hidden)
+    for step in range(len(gates) - 1, -1, -1):
+        gate = gates[step]
+        earlier = zeros_like(of_hidden)
+        for unit in range(size):
+            into, forget = gate[unit], gate[size + unit]
+            new, out = gate[2 * size + unit], gate[3 * size + unit]
+            shown = tanh(cells[step + 1, unit])
+            of_shown = of_hidden[unit] + of_states[step, unit]
+            of_state = of_cell[unit] + of_shown * out * (1 - shown * shown)
+            of_into, of_forget = (
+                of_state * new * into * (1 - into),
+                of_state * cells[step, unit] * forget * (1 - forget),
+            )
+            of_new, of_out = of_state * into * (1 - new * new), of_shown * shown * out * (1 - out)
+            of_cell[unit] = of_state * forget
+            of_gates[step, unit], of_gates[step, size + unit] = of_into, of_forget
+            of_gates[step, 2 * size + unit], of_gates[step, 3 * size + unit] = of_new, of_out
+            for k in range(size):
+                earlier[k] += (
+                    of_into * weight[unit, k]
+                    + of_forget * weight[size + unit, k]
+                    + of_new * weight[2 * size + unit, k]
+                    + of_out * weight[3 * size + unit, k]
+                )
+        of_hidden[:] = earlier

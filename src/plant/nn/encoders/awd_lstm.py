@@ -82,7 +82,7 @@ class AWDLSTMEncoder(nn.Module):
         if place is not None:
             states, carry = self.network(tokens, *place)
             return states, (carry, place[1])
-        draw = self.network.draw(len(tokens))
+        draw = self.network.draw()
         states, carry = self.network(F.pad(tokens, (1, 0), value=PADDING), None, draw)
         return states[:, 1:], (carry, draw)
 
