@@ -62,10 +62,8 @@ class _OneDocument(torch.autograd.Function):
     def backward(context: Any, of_states: Tensor, of_hidden: Tensor, of_cell: Tensor) -> tuple[Tensor, ...]:
         gates, hiddens, cells, weight = context.saved_tensors
         of_gates, of_hidden, of_cell = torch.empty_like(gates), of_hidden.clone(), of_cell.clone()
-        arrays = (
-            tensor.numpy() for tensor in (gates, cells, weight.detach(), of_states.contiguous(), of_hidden, of_cell)
-        )
-        _go_back(*arrays, of_gates.numpy())
+        read, written = (gates, cells, weight.detach(), of_states.contiguous()), (of_hidden, of_cell, of_gates)
+        _go_back(*(tensor.numpy() for tensor in (*read, *written)))
         return of_gates, of_hidden, of_cell, of_gates.T @ hiddens[:-1]
 
 
