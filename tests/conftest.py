@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
 
@@ -19,3 +20,4 @@ def corpora() -> Path:
 
 settings.register_profile("plant", deadline=None)  # compiled kernels make the first example slow
 settings.load_profile("plant")
+torch.set_num_threads(1)  # two workers share two cores; threads that wait for one another only cost

@@ -76,10 +76,10 @@ def _print_summary(summary: "CorpusSummary") -> None:
     ]  # fmt: skip
     print_table(header, rows)
     print(
-        f"\n{summary.codes:,} codes, {summary.fitted_codes:,} of them in fitted notes, {summary.rare_codes:,} in fewer"
+        f"\n{summary.codes:,} codes; {summary.fitted_codes:,} in fitted notes, {summary.rare_codes:,} in fewer than 10"
     )
     print(
-        f"than 10; {summary.described_codes:,} described. Vocabulary: {summary.vocabulary:,} words of the fitted notes."
+        f"{summary.described_codes:,} codes described; vocabulary of {summary.vocabulary:,} words of the fitted notes"
     )
     for sentence in summary.health:
         print(f"! {sentence}")

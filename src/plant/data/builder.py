@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.codes.icd import guess_system
 from plant.data.corpus import Corpus, Documents, Role
 from plant.data.roles import Plan, assign_roles
-from plant.data.sources.books import official_book
+from plant.data.sources.books import named_book
 from plant.data.splits import check_groups, random_split, stratified_split
 from plant.data.spool import Ragged, Spool
 from plant.errors import InputError
@@ -111,10 +110,9 @@ def _finished(builder: Builder, codebook: CodeBook | None, plan: Plan, *, make_s
     vocab = _numbered(documents, roles, builder)
     names = tuple(dict.fromkeys(splits))
     position = {name: number for number, name in enumerate(names)}
-    book = (codebook or official_book(codes, guess_system(codes))).with_codes(codes)
     return Corpus(
         vocab=vocab,
-        codebook=book,
+        codebook=named_book(codebook, codes),
         codes=codes,
         documents=documents,
         splits=names,

@@ -182,16 +182,23 @@ class _Stages:
         )
 
     def _ranker(self, relevance: Relevance) -> Ranker:
-        inputs = self._inputs("relate", "rank")
+        recipe = self.recipe.rank
+        from_model = recipe.vectors == "language-model"
+        inputs = self._inputs("relate", "rank", *["pretrain"] * from_model)
 
         def make() -> TrainedRanker:
-            checkpoint = self.settings.keeper.checkpoint("ranker", inputs)
-            recipe, seed = self.recipe.rank, self.recipe.seed
-            return rank(relevance, recipe, seed=seed, checkpoint=checkpoint, progress=self.settings.progress)
+            return rank(
+                relevance,
+                recipe,
+                seed=self.recipe.seed,
+                vectors=self._language_model().network.words.detach().numpy() if from_model else None,
+                checkpoint=self.settings.keeper.checkpoint("ranker", inputs),
+                progress=self.settings.progress,
+            )
 
         def save(trained: TrainedRanker, path: Path, inputs: Mapping[str, str]) -> None:
             files = name_files(self.view.vocab, self.view.codebook, self.view.codes)
-            save_ranker(trained, path, files=files, recipe=asdict(self.recipe.rank), inputs=inputs)
+            save_ranker(trained, path, files=files, recipe=asdict(recipe), inputs=inputs)
 
         once = self.settings.keeper.once
         return once("ranker", inputs, make, kind=ranker_store.KIND, save=save, load=load_ranker).ranker

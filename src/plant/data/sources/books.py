@@ -1,6 +1,6 @@
 """The code book of a source: a file that the user names, the table beside the notes, or the official names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,22 @@ def official_book(codes: Iterable[str], system: str) -> CodeBook:
     codes = sorted(codes)
     book = codebook_for([code for code in codes if spelled(code, system) == code], system)
     return book.with_codes(codes)
+
+
+def named_book(book: CodeBook | None, codes: Sequence[str]) -> CodeBook:
+    """A code book of at least these codes; those that it does not describe get their official names."""
+    if book is None:
+        return official_book(codes, guess_system(codes))
+    missing = [code for code in codes if not book.description(code)]
+    if not missing:
+        return book.with_codes(codes)
+    official = official_book(missing, book.system)
+    return replace(
+        book.with_codes(codes),
+        descriptions={**official.descriptions, **book.descriptions},
+        synonyms={**official.synonyms, **book.synonyms},
+        parents={**official.parents, **book.parents},
+    )
 
 
 def spelled(code: str, system: str) -> str:
