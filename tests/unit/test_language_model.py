@@ -14,12 +14,16 @@ from torch.testing import assert_close
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, TrainingView, training_view
 from plant.errors import RecipeError
+from plant.nn.classifier import Classifier
+from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.language_model import AWDLSTM, LanguageModel, with_vocab
 from plant.nn.language_model_store import load_language_model, save_language_model
+from plant.nn.losses import BCE
 from plant.nn.next_word import IGNORED, next_word_loss, sample_words
 from plant.recipe import Pretrain
 from plant.stages.pretrain import pretrain, started
+from plant.tensors import Batch
 from plant.text.vocab import PADDING, SPECIAL, Vocab
 from plant.train.language_model import fluency
 from plant.train.streams import Text, streams, text_of
@@ -226,3 +230,35 @@ def test_the_likeliest_words_are_drawn_when_it_is_cold() -> None:
     model.bias.data[PADDING] = -100.0
     drawn = model.sample(prompt, count=1, generator=torch.Generator(), temperature=1e-4)
     assert drawn == [int(model(torch.tensor([[PADDING, 3, 4]]))[0][0, -1].argmax())]
+
+
+def classifier_of(*, segment: int, **options: bool) -> Classifier:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        encoder = AWDLSTMEncoder(len(VOCAB), embedding=6, hidden=8, layers=2, dropout=0.0)
+        return Classifier(encoder, LabelAttention(6, 4), BCE(), segment=segment, **options).double()
+
+
+def gradients_of(classifier: Classifier) -> list[Tensor]:
+    tokens = torch.randint(2, 12, (2, 13), generator=torch.Generator().manual_seed(1))
+    mask = torch.arange(13) < torch.tensor([[13], [8]])
+    targets = torch.tensor([[0.0, 1, 1, 0], [1, 0, 0, 0]]).double()
+    loss = classifier.train().loss(Batch(tokens, mask, targets))
+    return list(torch.autograd.grad(loss, list(classifier.parameters())))
+
+
+def test_reading_in_segments_gives_the_gradients_of_reading_at_once_unless_they_are_detached() -> None:
+    whole, pieces, cut = (
+        gradients_of(classifier_of(segment=segment, detach=detach))
+        for segment, detach in ((0, True), (5, False), (5, True))
+    )
+    for one, other in zip(whole, pieces, strict=True):
+        assert_close(one, other)
+    assert not all(torch.allclose(one, other) for one, other in zip(whole, cut, strict=True))
+    assert all(bool(gradient.any()) for gradient in cut)
+
+
+def test_a_backward_encoder_refuses_to_read_in_segments() -> None:
+    encoder = AWDLSTMEncoder(len(VOCAB), embedding=6, hidden=8, layers=2, direction="backward")
+    with pytest.raises(RecipeError, match=r"fit\.segment = 0"):
+        encoder.read(torch.tensor([[2, 3]]), None)

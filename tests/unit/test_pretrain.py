@@ -1,0 +1,98 @@
+"""Pretraining on disk: which text is read, what the manifest records, what is made again."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plant.artifact import read_manifest
+from plant.cli.show_language_model import show_language_model
+from plant.data.store import save_corpus
+from plant.errors import InputError
+from plant.pipeline.pretrain import Start, pretrain_once
+from plant.recipe import Prepare, Pretrain, Recipe
+from plant.types import Note
+from tests.made_up import corpus_of, notes_of
+
+TINY = Pretrain(embedding=6, hidden=8, layers=2, epochs=1, batch=3, bptt=6, learning_rate=0.01)
+RECIPE = Recipe(prepare=Prepare(min_count=1), pretrain=TINY)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    notes = [*notes_of(20), *(Note(f"u{n}", "worda wordb wordc", split="background") for n in range(3))]
+    save_corpus(corpus_of(notes), tmp_path / "corpus", recipe=asdict(RECIPE.prepare))
+    return tmp_path / "corpus"
+
+
+def tokens_by_role(path: Path) -> dict[str, int]:
+    from plant.data.corpus import Role
+    from plant.data.store import load_corpus
+
+    corpus = load_corpus(path)
+    lengths = np.diff(corpus.documents.token_starts)
+    return {role.name: int(lengths[corpus.role == role].sum()) for role in Role}
+
+
+def test_fitted_and_unlabelled_text_is_read_and_no_other(corpus: Path, tmp_path: Path) -> None:
+    made = pretrain_once(corpus, tmp_path / "lm", RECIPE)
+    counts = tokens_by_role(corpus)
+    assert made.tokens == counts["FIT"] + counts["UNLABELLED"]
+    assert read_manifest(tmp_path / "lm").facts["held_out_text"] is False
+    assert made.history[-1].perplexity is not None
+
+
+def test_held_out_text_is_read_only_when_asked_for_and_the_manifest_records_it(corpus: Path, tmp_path: Path) -> None:
+    recipe = replace(RECIPE, pretrain=replace(TINY, held_out_text=True))
+    made = pretrain_once(corpus, tmp_path / "lm", recipe)
+    assert made.tokens == sum(tokens_by_role(corpus).values())
+    assert read_manifest(tmp_path / "lm").facts["held_out_text"] is True
+    assert made.history[-1].perplexity is None
+
+
+def test_more_text_is_read_but_for_held_out_notes_in_it(corpus: Path, tmp_path: Path) -> None:
+    held_out = next(note for note in notes_of(20) if note.split == "test")
+    lines = [{"id": "a", "text": "worda wordb, Wordc! 12"}, {"id": "b", "text": held_out.text}]
+    (tmp_path / "more.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    said: list[str] = []
+    plain = pretrain_once(corpus, tmp_path / "plain", RECIPE)
+    more = pretrain_once(corpus, tmp_path / "lm", RECIPE, texts=[str(tmp_path / "more.jsonl")], told=said.append)
+    assert more.tokens == plain.tokens + 3
+    assert any("1 texts left out" in sentence for sentence in said)
+    assert not any(held_out.text in sentence for sentence in said)
+
+
+def test_the_same_model_is_not_made_again_and_another_recipe_is(corpus: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    first = pretrain_once(corpus, tmp_path / "lm", RECIPE, told=said.append)
+    again = pretrain_once(corpus, tmp_path / "lm", RECIPE, told=said.append)
+    pretrain_once(corpus, tmp_path / "lm", replace(RECIPE, seed=2), told=said.append)
+    assert [sentence.split(":")[0] for sentence in said] == ["written", "already there", "written"]
+    assert first.history == again.history
+
+
+def test_a_model_can_start_from_an_earlier_one(corpus: Path, tmp_path: Path) -> None:
+    first = pretrain_once(corpus, tmp_path / "lm", RECIPE)
+    second = pretrain_once(corpus, tmp_path / "more", RECIPE, start=Start(str(tmp_path / "lm")))
+    assert second.history[0].loss < first.history[0].loss
+    assert "start" in read_manifest(tmp_path / "more").inputs
+
+
+def test_two_starting_points_are_an_error(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="exclude each other"):
+        Start(str(tmp_path), ("a", "b")).load(TINY)
+
+
+def test_a_language_model_shows_its_facts_and_words_of_its_own(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pretrain_once(corpus, tmp_path / "lm", RECIPE)
+    show_language_model(tmp_path / "lm", prompt="Worda", words=4, samples=2, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["direction"] == "forward"
+    assert len(shown["samples"]) == 2
+    assert all(text.split()[0] == "worda" and len(text.split()) <= 5 for text in shown["samples"])
+    show_language_model(tmp_path / "lm")
+    assert "perplexity" in capsys.readouterr().out
