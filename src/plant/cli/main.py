@@ -26,6 +26,7 @@ VERBS = {
     "compare": "compare systems, with significance",
     "study": "fit many recipes on the same splits, one table",
     "show": "look at a corpus, a relevance, a language model, a run",
+    "codes": "add codes by their names to a fitted coder",
     "parts": "list recipes, encoders, decoders, losses and explainers",
 }
 

@@ -37,10 +37,10 @@ def name_labels(view: TrainingView, recipe: Recipe, progress: Progress = silent)
     """Titles and synonyms of the code book and of the user's table, and what coders marked in the fitted notes."""
     book = read_synonyms(recipe.naming.synonyms, view.codebook) if recipe.naming.synonyms else view.codebook
     sources: dict[Mention, frozenset[int]] = {}
-    if recipe.naming.book:
-        sources |= dict.fromkeys(book_mentions(book, view.codes, view.vocab), frozenset())
     if recipe.naming.mined:
         sources |= mined_mentions(view)
+    if recipe.naming.book:  # what a book names is known before any note: it has no note of its own
+        sources |= dict.fromkeys(book_mentions(book, view.codes, view.vocab), frozenset())
     names = _names(sources, view)
     counts = count_names(names, list(sources.values()), view, matching_of(recipe), progress)
     return replace(names, log_odds=counts.log_odds())

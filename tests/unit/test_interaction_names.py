@@ -1,0 +1,182 @@
+"""Names of labels: from books, tables and marked mentions; how far they are believed; codes added by name."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plant.cli.main import main
+from plant.coder import Coder
+from plant.codes.codebook import CodeBook
+from plant.codes.synonyms import read_synonyms, spoken
+from plant.data.builder import build_corpus
+from plant.data.corpus import TrainingView, training_view
+from plant.data.mentions import mined_mentions
+from plant.data.roles import Plan
+from plant.errors import InputError
+from plant.recipe import Prepare, Recipe, load_recipe, recipe_from
+from plant.stages.everything import fit_coder
+from plant.stages.fitted import load_coder, save_coder
+from plant.stages.naming import matching_of, name_labels
+from plant.types import Note, Span
+
+BOOK = CodeBook("other", ("G1", "T1"), {"G1": "Influenza, NOS (any)", "T1": "Ductal carcinoma"})
+
+
+def note(number: int, text: str, split: str = "train", **marked: str) -> Note:
+    evidence = {code: (Span(text.index(words), text.index(words) + len(words)),) for code, words in marked.items()}
+    return Note(f"n{number}", text, tuple(marked), split, evidence=evidence)
+
+
+NOTES = [
+    note(0, "The flu hit him.", G1="flu"),
+    note(1, "A flu again, no carcinoma.", G1="flu"),
+    note(2, "Grippe and ductal carcinoma of the breast", G1="Grippe", T1="ductal carcinoma"),
+    note(3, "A carcinoma stays a carcinoma.", T1="carcinoma"),
+    note(4, "Had flu; has a carcinoma", "dev", T1="carcinoma", G1="flu"),
+]
+
+
+def make_view() -> TrainingView:
+    plan = Plan(fit=("train",), choose=("dev",))
+    return training_view(build_corpus(NOTES, BOOK, Prepare(min_count=1), plan=plan))
+
+
+def spelled(view: TrainingView, words: tuple[int, ...]) -> str:
+    return " ".join(view.vocab.tokens[word] for word in words)
+
+
+def by_name(view: TrainingView, recipe: Recipe) -> dict[tuple[str, str], tuple[int, float]]:
+    names = name_labels(view, recipe)
+    rows = zip(names.labels, names.support, names.log_odds, names.starts, names.starts[1:], strict=False)
+    return {
+        (view.codes[label], spelled(view, tuple(names.words[a:b]))): (int(support), float(log_odds))
+        for label, support, log_odds, a, b in rows
+    }
+
+
+def test_mentions_are_what_coders_marked_in_fitted_notes() -> None:
+    view = make_view()
+    mined = {(spelled(view, words), view.codes[label]): rows for (words, label), rows in mined_mentions(view).items()}
+    assert mined == {
+        ("flu", "G1"): {0, 1},
+        ("grippe", "G1"): {2},
+        ("ductal carcinoma", "T1"): {2},
+        ("carcinoma", "T1"): {3},
+    }
+
+
+def test_a_mention_is_every_word_that_a_span_touches() -> None:
+    text = "severe ductal-carcinoma here"
+    marked = Note("a", text, ("T1",), "train", evidence={"T1": (Span(9, 20), Span(0, 0))})
+    other = Note("b", "none", ("T1",), "dev")
+    corpus = build_corpus([marked, other], BOOK, Prepare(min_count=1), plan=Plan(fit=("train",), choose=("dev",)))
+    view = training_view(corpus)
+    assert [spelled(view, words) for words, _ in mined_mentions(view)] == ["ductal carcinoma"]
+
+
+def test_names_are_counted_as_if_each_note_were_new() -> None:
+    names = by_name(make_view(), load_recipe("interaction"))
+    right, wrong = np.log((2 + 0.7) / 0.3), np.log(0.7 / (1 + 0.3))
+    assert names[("G1", "flu")] == (2, pytest.approx(right))
+    assert names[("T1", "carcinoma")] == (1, pytest.approx(wrong))  # its own note 3 is left out; wrong in note 1
+    assert names[("G1", "grippe")] == (1, pytest.approx(np.log(0.7 / 0.3)))  # found nowhere else
+
+
+def test_a_title_that_coders_marked_too_is_one_name() -> None:
+    names = by_name(make_view(), load_recipe("interaction"))
+    assert names[("T1", "ductal carcinoma")][0] == 0
+    assert len([name for name in names if name[1] == "ductal carcinoma"]) == 1
+
+
+def test_sources_of_names_can_be_turned_off() -> None:
+    book = by_name(make_view(), load_recipe("interaction", ["naming.mined=false"]))
+    mined = by_name(make_view(), load_recipe("interaction", ["naming.book=false"]))
+    assert set(book) == {("T1", "ductal carcinoma")}  # no fitted note has the word influenza
+    assert ("G1", "flu") in mined
+
+
+def test_users_synonyms_are_names(tmp_path: Path) -> None:
+    table = tmp_path / "names.tsv"
+    table.write_text("code\tsynonyms\nG1\tgrippe|the hit\nX9\tnothing\n", encoding="utf-8")
+    assert read_synonyms(table, BOOK).names("G1") == ("Influenza, NOS (any)", "grippe", "the hit")
+    names = by_name(make_view(), load_recipe("interaction", [f"naming.synonyms='{table}'", "naming.mined=false"]))
+    assert ("G1", "the hit") in names
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("Carcinoma, NOS", "Carcinoma"),
+        ("Carcinoma, SAI (con otro calificador relevante)", "Carcinoma"),
+        ("Pneumonia, unspecified", "Pneumonia"),
+        ("Gout", None),
+        ("(only this)", None),
+    ],
+)
+def test_spoken_names_lack_what_notes_lack(title: str, said: str | None) -> None:
+    assert spoken(title) == ((title,) if said is None else (title, said))
+
+
+def test_the_search_is_that_of_the_decoder() -> None:
+    joined = recipe_from({"decoder": {"name": "max-pool", "interaction": {"slack": 1, "join": "sum"}}}, where="test")
+    assert matching_of(joined).slack == 1
+    assert matching_of(load_recipe("interaction", ["decoder.longest=false"])).longest is False
+
+
+def fit(*changes: str) -> Coder:
+    recipe = load_recipe("interaction", ["fit.epochs=1", *changes])
+    corpus = build_corpus(NOTES, BOOK, Prepare(min_count=1), plan=Plan(fit=("train",), choose=("dev",)))
+    return Coder(recipe, fitted=fit_coder(corpus, recipe))
+
+
+JOINED = (
+    'decoder={name="label-attention", interaction={join="sum"}}',
+    'encoder={name="cnn", embedding=4, kernels=[3], filters=4}',
+)
+NEW = CodeBook("other", ("T1", "D1", "N1"), {"D1": "Diabetes mellitus", "N1": "Breast pain", "T1": "Ignored"})
+TEXTS = ["Flu and DIABETES mellitus.", "ductal carcinoma of the breast, breast pain", "", "Nothing new"]
+
+
+@pytest.mark.parametrize("changes", [(), JOINED], ids=["alone", "joined"])
+def test_added_codes_are_found_with_evidence_and_change_no_old_score(changes: tuple[str, ...], tmp_path: Path) -> None:
+    coder = fit(*changes)
+    before = coder.predict_proba(TEXTS)
+    old = coder.classes_
+    coder.add_codes(NEW)
+    assert coder.classes_ == (*old, "D1", "N1")
+    after = coder.predict_proba(TEXTS)
+    np.testing.assert_array_equal(after[:, : len(old)], before)
+    assert after[0, 2] > 10 * after[1, 2]
+    assert after[1, 3] > 10 * after[0, 3]
+    diabetes = next(scored for scored in coder.predict(TEXTS[:1])[0].ranked if scored.code == "D1")
+    assert [span.text for span in diabetes.evidence] == ["DIABETES mellitus"]
+    assert diabetes.description == "Diabetes mellitus"
+    coder.save(tmp_path / "coder")
+    np.testing.assert_array_equal(Coder.load(tmp_path / "coder").predict_proba(TEXTS), after)
+
+
+def test_codes_can_be_added_twice() -> None:
+    coder = fit().add_codes(NEW)
+    before = coder.predict_proba(TEXTS)
+    coder.add_codes(CodeBook("other", ("D2",), {"D2": "Diabetes mellitus of the breast"}))
+    np.testing.assert_array_equal(coder.predict_proba(TEXTS)[:, :4], before)
+
+
+def test_only_coders_that_match_names_take_codes() -> None:
+    corpus = build_corpus(NOTES, BOOK, Prepare(min_count=1), plan=Plan(fit=("train",), choose=("dev",)))
+    coder = Coder("prior", fitted=fit_coder(corpus, load_recipe("prior")))
+    with pytest.raises(InputError, match="does not match names"):
+        coder.add_codes(NEW)
+    with pytest.raises(InputError, match="nothing to add"):
+        fit().add_codes(BOOK)
+
+
+def test_the_command_writes_a_coder_with_the_codes(tmp_path: Path) -> None:
+    save_coder(fit().fitted, tmp_path / "coder")
+    (tmp_path / "new.tsv").write_text("code\tdescription\nD1\tDiabetes mellitus\n", encoding="utf-8")
+    arguments = ["codes", "add", str(tmp_path / "coder"), str(tmp_path / "new.tsv"), "--out", str(tmp_path / "wider")]
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 0
+    assert load_coder(tmp_path / "wider").codes == ("G1", "T1", "D1")
