@@ -149,11 +149,13 @@ class Recipe:
     """All knobs of a system; a file holds only what differs from these defaults.
 
     `system` says what is fitted: a classifier of parts, or one of the systems that need no network. `members` names
-    recipes whose probabilities are averaged; then nothing else of this recipe but its seed and `choose` counts.
+    recipes whose probabilities are averaged, each with the `changes` that were made to this one; nothing else of this
+    recipe but its seed and `choose` counts then.
     """
 
     system: Literal["classifier", "prior", "tfidf", "members"] = "classifier"
     members: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     seed: int = 1
     prepare: Prepare = field(default_factory=Prepare)
     relate: Relate = field(default_factory=Relate)
@@ -176,9 +178,11 @@ def named_recipes() -> tuple[str, ...]:
 
 def load_recipe(name: str, overrides: Iterable[str] = ()) -> Recipe:
     """A packaged recipe by name or a TOML file by path, changed by `a.b=value` overrides."""
-    table = _table(name)
-    for override in overrides:
-        table = _overridden(table, override)
+    table, changes = _table(name), tuple(overrides)
+    for change in changes:
+        table = _overridden(table, change)
+    if table.get("members"):
+        table["changes"] = changes
     return recipe_from(table, where=f"recipe {name!r}")
 
 

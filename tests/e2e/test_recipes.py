@@ -13,14 +13,19 @@ SMALL = ("prepare.min_count=1", "fit.epochs=2", "fit.frozen_epochs=0", "fit.unfr
          "pretrain.epochs=1", "fit.batch=8")  # fmt: skip
 TINY_PARTS = {
     "awd-lstm": ("pretrain.embedding=16", "pretrain.hidden=16", "pretrain.layers=2"),
+    "bigru": ("encoder.hidden=16",),
     "bilstm": ("encoder.hidden=16",),
+    "cnn": ("encoder.filters=16",),
+    "effective-can": ("encoder.filters=16", "encoder.width=16"),
+    "embedding": ("encoder.buckets=1000",),
+    "multires": ("encoder.filters=8",),
 }
 
 
 def small(name: str, *changes: str) -> Coder:
     """The recipe with few epochs, and with narrow layers where the authors' would take long."""
-    parts = TINY_PARTS.get(load_recipe(name).encoder.name, ()) if load_recipe(name).system == "classifier" else ()
-    return Coder(name, *SMALL, *parts, *changes)
+    first = load_recipe(next(iter(load_recipe(name).members), name))
+    return Coder(name, *SMALL, *TINY_PARTS[first.encoder.name], *changes)
 
 
 @pytest.fixture(scope="module")

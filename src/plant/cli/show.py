@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.cli.console import print_table, say
+from plant.cli.show_language_model import add_language_model_options, show_language_model
 from plant.cli.show_relevance import add_relevance_options, show_relevance
 from plant.errors import InputError
 
@@ -14,15 +15,16 @@ if TYPE_CHECKING:
     from plant.data.corpus import Corpus
     from plant.data.summary import CorpusSummary
 
-PARTS = ("corpus", "relevance", "ranker", "language-model", "coder", "predictions")
+PARTS = ("corpus", "relevance", "ranker", "language-model-forward", "language-model-backward", "coder", "predictions")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="*", metavar="[relevance | language-model] PATH",
+    parser.add_argument("what", nargs="*", metavar="[relevance | language-model-forward | ...] PATH",
                         help="folder of an artifact or of a run, and which part of a run to show")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--plot", metavar="FILE", help="draw it into a .png, .svg or .html file")
     add_relevance_options(parser)
+    add_language_model_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -37,6 +39,11 @@ def run(arguments: argparse.Namespace) -> None:
         _show_corpus(load_corpus(path), arguments)
     elif manifest.kind in ("relevance", "ranker"):
         show_relevance(arguments)
+    elif manifest.kind == "language-model":
+        show_language_model(
+            path, prompt=arguments.prompt, words=arguments.words, temperature=arguments.temperature,
+            samples=arguments.samples, as_json=arguments.json,
+        )  # fmt: skip
     else:
         print(json.dumps({"kind": manifest.kind, **manifest.facts}, indent=2, ensure_ascii=False))
 

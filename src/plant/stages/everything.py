@@ -81,7 +81,7 @@ def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
     """The recipes that a recipe averages, each with its seed; the recipe itself where it names none."""
     if recipe.system != "members":
         return (recipe,)
-    members = tuple(replace(load_recipe(name), seed=recipe.seed) for name in recipe.members)
+    members = tuple(replace(load_recipe(name, recipe.changes), seed=recipe.seed) for name in recipe.members)
     if not members or any(member.system == "members" for member in members):
         raise RecipeError("a recipe of members needs the names of at least one recipe, none of them with members")
     if any(member.prepare != members[0].prepare for member in members):
