@@ -140,7 +140,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Array]) -> None:
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     for name, array in ordered:
         shape = [int(size) for size in array.shape]
-        header[name] = {"dtype": _dtype_name(name, array), "shape": shape, "data_offsets": [offset, offset + array.nbytes]}
+        header[name] = {
+            "dtype": _dtype_name(name, array),
+            "shape": shape,
+            "data_offsets": [offset, offset + array.nbytes],
+        }
         offset += array.nbytes
     encoded = json.dumps(header, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)

@@ -47,7 +47,9 @@ def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_l
     return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets)
 
 
-def batches_of(documents: Documents, groups: Sequence[NDArray[np.intp]], *, n_labels: int | None = None) -> Iterator[Batch]:
+def batches_of(
+    documents: Documents, groups: Sequence[NDArray[np.intp]], *, n_labels: int | None = None
+) -> Iterator[Batch]:
     """The batches of the given rows, one after the other."""
     return (collate(documents, rows, n_labels=n_labels) for rows in groups)
 
