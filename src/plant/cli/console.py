@@ -19,17 +19,18 @@ class _Line:
     what: str = ""
     begun: float = field(default_factory=time.monotonic)
     told: float = 0.0
+    first: int = 0  # what was done when this began: a resumed run does not count it as its own speed
 
     def tell(self, what: str, done: int, total: int | None) -> None:
         now = time.monotonic()
         if what != self.what:
             self.end()
-            self.what, self.begun, self.told = what, now, 0.0
+            self.what, self.begun, self.told, self.first = what, now, 0.0, done
         if now - self.told >= self.interval or done == total:
             self.told = now
             end = "" if self.stream.isatty() else "\n"
             start = "\r\x1b[K" if self.stream.isatty() else ""
-            self.stream.write(start + _progress_text(what, done, total, now - self.begun) + end)
+            self.stream.write(start + _progress_text(what, done, total, now - self.begun, self.first) + end)
             self.stream.flush()
 
     def end(self) -> None:
@@ -74,8 +75,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _progress_text(what: str, done: int, total: int | None, seconds: float) -> str:
+def _progress_text(what: str, done: int, total: int | None, seconds: float, first: int) -> str:
     if not total:
         return f"{what}: {done:,} ({seconds:.0f} s)"
-    left = f", {seconds * (total - done) / done:.0f} s left" if 0 < done < total else ""
-    return f"{what}: {done:,} of {total:,} ({100 * done / total:.0f} %{left})"
+    if done >= total or done <= first or not seconds:
+        return f"{what}: {done:,} of {total:,} ({100 * done / total:.0f} %, {seconds:.0f} s)"
+    speed = (done - first) / seconds
+    left = (total - done) / speed
+    return f"{what}: {done:,} of {total:,} ({100 * done / total:.0f} %, {speed:,.1f}/s, {left:.0f} s left)"
