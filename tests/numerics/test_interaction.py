@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from plant.nn.decoders.interaction import Interaction
-from plant.nn.matching import Matching, exact, phrases_of, positions, read, search
+from plant.nn.matching import Matching, identical, phrases_of, positions, read, search, similar_words
 from plant.nn.names import Names
 from plant.tensors import Encoded
 
@@ -134,8 +134,8 @@ def brute_force(tokens: list[int], names: Names, matching: Matching) -> set[int]
 
 def find(tokens: NDArray[np.int64], names: Names, matching: Matching) -> set[int]:
     phrases = phrases_of(names)
-    distinct, places = np.unique(tokens, return_inverse=True)
-    return set(search(read(exact(phrases, distinct), places, matching), phrases, matching).names.tolist())
+    document = read(identical(phrases, VOCAB), tokens, phrases, matching)
+    return set(search(document, phrases, matching).names.tolist())
 
 
 @pytest.mark.parametrize("longest", [True, False])
@@ -159,7 +159,7 @@ def test_a_skipped_name_is_one_that_could_not_have_matched() -> None:
     phrases = phrases_of(names)
     distinct, places = np.unique(tokens, return_inverse=True)
     similar = np.random.default_rng(6).random((len(phrases.distinct), len(distinct)))
-    document = read(similar, places, low)
+    document = read(similar_words(similar, threshold=0.0), places, phrases, low)
     every = search(document, phrases, low)
     some = search(document, phrases, Matching(slack=1, threshold=0.0, least=0.9, longest=False))
     kept = every.scores >= 0.9 - 1e-6
@@ -175,7 +175,8 @@ def test_positions_carry_the_score() -> None:
     phrases = phrases_of(names)
     distinct, places = np.unique(tokens, return_inverse=True)
     similar = np.random.default_rng(4).random((len(phrases.distinct), len(distinct)))
-    document = read(similar, places, matching)
+    similar[similar < matching.threshold] = 0
+    document = read(similar_words(similar, threshold=matching.threshold), places, phrases, matching)
     found = search(document, phrases, matching)
     words, at = positions(document, phrases, found, slack=2)
     values = np.where(at >= 0, similar[phrases.words[words], places[at]], 0)

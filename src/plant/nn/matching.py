@@ -56,10 +56,26 @@ def phrases_of(names: Names) -> Phrases:
     return Phrases(words.astype(np.int64), names.starts, distinct.astype(np.int64), names.n_trained)
 
 
-def exact(phrases: Phrases, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Similarities of words that are the same or not: 1 or 0; an unknown word is like no other."""
-    same = phrases.distinct[:, None] == tokens[None, :]
-    return (same & (tokens > UNKNOWN)[None, :]).astype(np.float32)
+class Similar(NamedTuple):
+    """The distinct words of names that are like each token: `words[starts[t]:starts[t + 1]]`, with their values."""
+
+    starts: NDArray[np.int64]
+    words: NDArray[np.int64]
+    values: NDArray[np.floating]
+
+
+def identical(phrases: Phrases, n_words: int) -> Similar:
+    """Every known word is like itself and like no other."""
+    kept = np.flatnonzero(phrases.distinct > UNKNOWN)
+    counts = np.bincount(phrases.distinct[kept], minlength=n_words)
+    return Similar(np.concatenate([[0], np.cumsum(counts)]), kept, np.ones(len(kept), np.float32))
+
+
+def similar_words(table: NDArray[np.floating], *, threshold: float) -> Similar:
+    """The similarities [distinct word, token] that reach the threshold."""
+    tokens, words = np.nonzero(threshold <= table.T)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(tokens, minlength=table.shape[1]))])
+    return Similar(starts, words, table[words, tokens])
 
 
 class Document(NamedTuple):
@@ -70,14 +86,14 @@ class Document(NamedTuple):
     row_of: NDArray[np.int64]  # per distinct word its row, or NOWHERE
 
 
-def read(similar: NDArray[np.floating], places: NDArray[np.intp], matching: Matching) -> Document:
-    """A document from the similarities [distinct word, distinct token] and the place of each token among them."""
-    kept = np.where(similar >= matching.threshold, similar, 0) if matching.threshold > -1 else similar
-    alike = np.flatnonzero((kept != 0).any(1))
-    row_of = np.full(len(kept), NOWHERE, np.int64)
-    row_of[alike] = np.arange(len(alike))
-    rows = np.ascontiguousarray(kept[alike][:, places])
-    return Document(rows, _best_within(rows, matching.slack), row_of)
+def read(similar: Similar, tokens: NDArray[np.int64], phrases: Phrases, matching: Matching) -> Document:
+    """A document from its tokens, as `similar` numbers them."""
+    alike = np.zeros(len(phrases.distinct), np.bool_)
+    _mark(similar.starts, similar.words, tokens, alike)
+    row_of = np.where(alike, np.cumsum(alike) - 1, NOWHERE)
+    rows = np.zeros((int(alike.sum()), len(tokens)), similar.values.dtype)
+    _fill(similar.starts, similar.words, similar.values, tokens, row_of, rows)
+    return Document(rows, _best_within(rows, matching.slack) if matching.slack else rows, row_of)
 
 
 def search(document: Document, phrases: Phrases, matching: Matching, active: NDArray[np.bool_] | None = None) -> Found:
@@ -142,6 +158,20 @@ def _swept(firsts, lasts, added, order):  # type: ignore[no-untyped-def]
         if not added[number] and last > old_reach:
             old_reach, old_first = last, first
     return covered
+
+
+@njit(cache=True)
+def _mark(starts, words, tokens, alike):  # type: ignore[no-untyped-def]
+    for token in tokens:
+        for word in words[starts[token] : starts[token + 1]]:
+            alike[word] = True
+
+
+@njit(cache=True)
+def _fill(starts, words, values, tokens, row_of, rows):  # type: ignore[no-untyped-def]
+    for position, token in enumerate(tokens):
+        for at in range(starts[token], starts[token + 1]):
+            rows[row_of[words[at]], position] = values[at]
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ from plant.codes.synonyms import read_synonyms, spoken
 from plant.data.corpus import TrainingView
 from plant.data.mentions import Mention, mined_mentions
 from plant.nn.build import MATCHING
-from plant.nn.matching import Matching, Phrases, exact, phrases_of, read, search
+from plant.nn.matching import Matching, identical, phrases_of, read, search
 from plant.nn.names import Names
 from plant.recipe import Recipe
 from plant.text.tokenizer import tokenize
@@ -72,22 +72,17 @@ def count_names(
 ) -> Counts:
     """Search every fitted note as if it were new: without the names that were marked in it alone."""
     phrases = phrases_of(names)
+    similar = identical(phrases, len(view.vocab))
     strict = replace(matching, threshold=1.0, least=1.0)
     only = np.array([next(iter(rows)) if len(rows) == 1 else -1 for rows in sources], np.int64)
     found, right = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     for row in range(len(view.documents)):
-        here = _names_in(view.documents.tokens_of(row), phrases, strict, only != row)
+        document = read(similar, view.documents.tokens_of(row).astype(np.int64), phrases, strict)
+        here = search(document, phrases, strict, only != row).names
         found[here] += 1
         right[here] += np.isin(names.labels[here], view.documents.labels_of(row))
         progress("counting names", row + 1, len(view.documents))
     return Counts(found, right)
-
-
-def _names_in(
-    tokens: NDArray[np.int32], phrases: Phrases, matching: Matching, active: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    distinct, places = np.unique(tokens.astype(np.int64), return_inverse=True)
-    return search(read(exact(phrases, distinct), places, matching), phrases, matching, active).names
 
 
 def _names(sources: Mapping[Mention, frozenset[int]], view: TrainingView) -> Names:

@@ -6,7 +6,6 @@ inside a longer match does not count, and each name has a weight of its own that
 it. See docs/models/interaction-matching.md.
 """
 
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,12 +18,24 @@ from torch import Tensor, nn
 from plant.nn.attention import as_distribution
 from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.letters import letter_vectors
-from plant.nn.matching import NOWHERE, Document, Found, Matching, Phrases, phrases_of, positions, read, search
+from plant.nn.matching import (
+    NOWHERE,
+    Found,
+    Matching,
+    Phrases,
+    Similar,
+    phrases_of,
+    positions,
+    read,
+    search,
+    similar_words,
+)
 from plant.nn.names import Names, names_from
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN, Vocab
 
 Form = Literal["weighted", "sigmoid", "plain"]
+BLOCK = 2048  # tokens of the vocabulary that are compared with the words of names at once
 
 
 class Places(NamedTuple):
@@ -75,6 +86,7 @@ class Interaction(nn.Module):
         if names is None:
             names = names_from(torch.zeros(n_labels, 1) if descriptions is None else descriptions, n_words=vocab_size)
         self.form, self.matching = form, Matching(slack, threshold, least, longest)
+        self._cached: tuple[tuple[int, int], Similar] | None = None
         self.phrases: Phrases = phrases_of(names)
         self.name_labels, self.several = names.labels, names.support != 1
         n_words = vocab_size if vocab is None else len(vocab)
@@ -113,7 +125,8 @@ class Interaction(nn.Module):
         """The best match of each label in each document."""
         device = encoded.tokens.device
         tokens = [row[mask] for row, mask in zip(encoded.tokens.cpu(), encoded.mask.cpu(), strict=True)]
-        found = [self._in_document(*document) for document in self._documents(tokens)]
+        similar, numbered = self._similar(tokens)
+        found = [self._in_document(similar, row) for row in numbered]
         rows = np.repeat(np.arange(len(found)), [len(one[0].names) for one in found])
         names = _joined([one[0].names for one in found])
         starts = self.phrases.starts
@@ -131,28 +144,45 @@ class Interaction(nn.Module):
         else:
             self.register_buffer(name, values)
 
-    def _documents(self, tokens: list[Tensor]) -> Iterator[tuple[NDArray[np.floating], NDArray[np.intp]]]:
-        """Per document the similarities of all names' words to its distinct tokens, and where those stand."""
-        every, inverse = np.unique(torch.cat(tokens).numpy(), return_inverse=True)
-        similar = self._table(every)
-        for places in np.split(inverse, np.cumsum([len(row) for row in tokens])[:-1]):
-            mine, place = np.unique(places, return_inverse=True)
-            yield similar[:, mine], place
+    def _similar(self, tokens: list[Tensor]) -> tuple[Similar, list[NDArray[np.int64]]]:
+        """Which words of names are like which tokens, and the documents in the tokens' numbers there.
+
+        For vectors that stay as they are, this is worked out once for the whole vocabulary.
+        """
+        rows = [row.numpy() for row in tokens]
+        if not isinstance(self.words, nn.Parameter) and self.matching.threshold > 0:
+            version = (self.words.data_ptr(), self.words._version)
+            if self._cached is None or self._cached[0] != version:
+                self._cached = (version, self._all_similar())
+            return self._cached[1], rows
+        every, inverse = np.unique(np.concatenate(rows), return_inverse=True)
+        table = similar_words(self._table(every), threshold=self.matching.threshold)
+        return table, np.split(inverse, np.cumsum([len(row) for row in rows])[:-1])
+
+    def _all_similar(self) -> Similar:
+        numbers = np.arange(len(self.words)).reshape(-1)
+        parts = [
+            similar_words(self._table(block), threshold=self.matching.threshold)
+            for block in np.split(numbers, range(BLOCK, len(numbers), BLOCK))
+        ]
+        counts = np.concatenate([np.diff(part.starts) for part in parts])
+        words, values = (np.concatenate([part[field] for part in parts]) for field in (1, 2))
+        return Similar(np.concatenate([[0], np.cumsum(counts)]), words, values)
 
     def _table(self, tokens: NDArray[np.int64]) -> NDArray[np.floating]:
         """Cosines of names' words and tokens: exactly 1 for the same word, 0 for unknown ones."""
-        unit = F.normalize(self.words.detach(), dim=1).cpu()
-        distinct = self.phrases.distinct
-        table = (unit[distinct] @ unit[tokens].T).numpy()
-        table[distinct[:, None] == tokens[None, :]] = 1
+        words, distinct = self.words.detach().cpu(), self.phrases.distinct
+        table = (F.normalize(words[distinct], dim=1) @ F.normalize(words[tokens], dim=1).T).numpy()
+        _, word, token = np.intersect1d(distinct, tokens, assume_unique=True, return_indices=True)
+        table[word, token] = 1
         table[distinct <= UNKNOWN] = 0
         table[:, tokens <= UNKNOWN] = 0
         return table
 
     def _in_document(
-        self, similar: NDArray[np.floating], places: NDArray[np.intp]
+        self, similar: Similar, tokens: NDArray[np.int64]
     ) -> tuple[Found, NDArray[np.int64], NDArray[np.int64]]:
-        document: Document = read(similar, places, self.matching)
+        document = read(similar, tokens, self.phrases, self.matching)
         found = search(document, self.phrases, self.matching, self.several if self.training else None)
         best = self._best_per_label(found)
         return best, *positions(document, self.phrases, best, slack=self.matching.slack)
