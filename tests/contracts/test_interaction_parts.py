@@ -113,6 +113,14 @@ def test_a_name_inside_a_longer_match_does_not_count() -> None:
     assert_close(logits[2, 0].float(), prior[0])
 
 
+def test_a_match_in_part_counts_less_and_covers_nothing() -> None:
+    logits = build("alone")(make_batch(([2, 3, 5, 8, 7], [2, 3, 5, 6, 7]))).logits
+    assert logits[0, 0] == 2.0  # four fifths of the longer name do not cover it
+    assert logits[0, 2].item() == pytest.approx(3 - 16 / 5)
+    assert logits[1, 2] == 3.0
+    assert logits[1, 0] < 0
+
+
 def test_words_of_similar_letters_match_nearly() -> None:
     logits = build("alone")(make_batch(([2, 3], [2, 4], [2, 8]))).logits[:, 0]
     assert logits[0] > logits[1] > logits[2]

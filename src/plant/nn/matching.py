@@ -23,14 +23,15 @@ TOLERANCE = 1e-5  # a sum of rounded similarities may fall this short of `least`
 class Matching:
     """How names are searched: similarities below `threshold` count as 0, scores below `least` as no match.
 
-    With `longest`, a match inside a longer match of any name does not count: "carcinoma" is not named by "ductal
-    carcinoma". -1 for `threshold` and `least` keeps everything.
+    With `longest`, a match inside a longer match of any name does not count, if that one reaches `covering`:
+    "carcinoma" is not named by "ductal carcinoma". -1 for `threshold` and `least` keeps everything.
     """
 
     slack: int = 3
     threshold: float = 0.8
-    least: float = 0.85
+    least: float = 0.6
     longest: bool = True
+    covering: float = 0.85
 
 
 class Phrases(NamedTuple):
@@ -110,7 +111,8 @@ def search(document: Document, phrases: Phrases, matching: Matching, active: NDA
             break
         room = count
     names, starts, scores, firsts, lasts = (array[:count] for array in every)
-    free = ~_covered(firsts, lasts, names >= phrases.n_trained)
+    whole, added = scores >= matching.covering - TOLERANCE, names >= phrases.n_trained
+    free = ~_covered(firsts, lasts, whole, added, np.lexsort((-lasts, firsts)))
     return _best_of(names[free], starts[free], scores[free])
 
 
@@ -136,14 +138,12 @@ def _best_of(names: NDArray[np.int64], starts: NDArray[np.int64], scores: NDArra
     return Found(names[chosen], starts[chosen], scores[chosen])
 
 
-def _covered(firsts: NDArray[np.int64], lasts: NDArray[np.int64], added: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which spans lie strictly inside another; what was added covers nothing that was there before."""
-    order = np.lexsort((-lasts, firsts))
-    return _swept(firsts, lasts, added, order)
-
-
 @njit(cache=True)
-def _swept(firsts, lasts, added, order):  # type: ignore[no-untyped-def]
+def _covered(firsts, lasts, whole, added, order):  # type: ignore[no-untyped-def]
+    """Which spans lie strictly inside a whole one; what was added covers nothing that was there before.
+
+    `order` goes from left to right, the longest first.
+    """
     covered = np.zeros(len(firsts), np.bool_)
     reach, reach_first = -2, -2  # the farthest end so far, and where the span that reaches it begins
     old_reach, old_first = -2, -2  # the same for spans of names that training knew
@@ -151,7 +151,7 @@ def _swept(firsts, lasts, added, order):  # type: ignore[no-untyped-def]
         first, last = firsts[number], lasts[number]
         end, begin = (reach, reach_first) if added[number] else (old_reach, old_first)
         covered[number] = last < end or (last == end and first > begin)
-        if covered[number]:
+        if covered[number] or not whole[number]:
             continue
         if last > reach:
             reach, reach_first = last, first

@@ -77,15 +77,16 @@ class Interaction(nn.Module):
         tune: bool = False,
         slack: int = 3,
         threshold: float = 0.8,
-        least: float = 0.85,
+        least: float = 0.6,
         longest: bool = True,
-        scale: float = 8.0,
+        covering: float = 0.85,
+        scale: float = 16.0,
         absent: float = -3.0,
     ) -> None:
         super().__init__()
         if names is None:
             names = names_from(torch.zeros(n_labels, 1) if descriptions is None else descriptions, n_words=vocab_size)
-        self.form, self.matching = form, Matching(slack, threshold, least, longest)
+        self.form, self.matching = form, Matching(slack, threshold, least, longest, covering)
         self._cached: tuple[tuple[int, int], Similar] | None = None
         self.phrases: Phrases = phrases_of(names)
         self.name_labels, self.several = names.labels, names.support != 1
