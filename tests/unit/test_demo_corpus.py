@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from plant.data.sources.demo import demo_codebook, demo_notes
+from plant.data.sources.demo import demo_codebook, demo_codes, demo_notes
 from plant.data.sources.demo.conditions import Condition, catalogue
 from plant.types import Note
 
@@ -163,6 +163,10 @@ def test_codes_keep_company(notes: list[Note], frequencies: Counter[str]) -> Non
 
 def test_left_and_right_both_occur(frequencies: Counter[str]) -> None:
     assert all(frequencies[code] for code in ("L03.115", "L03.116", "S72.001A", "S72.002A", "M17.11", "M17.12"))
+
+
+def test_no_note_has_a_code_outside_of_the_list(frequencies: Counter[str]) -> None:
+    assert set(frequencies) <= set(demo_codes())
 
 
 def test_the_code_book_names_every_code(frequencies: Counter[str]) -> None:

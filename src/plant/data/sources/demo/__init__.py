@@ -8,9 +8,17 @@ from collections.abc import Iterable
 
 from plant.codes.codebook import CodeBook
 from plant.codes.icd import codebook_for
+from plant.data.sources.demo.conditions import catalogue
 from plant.data.sources.demo.notes import demo_notes
 
-__all__ = ["demo_codebook", "demo_notes"]
+__all__ = ["demo_codebook", "demo_codes", "demo_notes"]
+
+
+def demo_codes() -> tuple[str, ...]:
+    """Every code that a note can have: of the conditions, and of those that arise from their company."""
+    tables = catalogue()
+    made = [rule.becomes or rule.adds for rule in tables.combinations]
+    return tuple(dict.fromkeys([*(condition.code for condition in tables.conditions), *made]))
 
 
 def demo_codebook(codes: Iterable[str]) -> CodeBook:
