@@ -104,7 +104,7 @@ def search(document: Document, phrases: Phrases, matching: Matching, active: NDA
     arguments = (document.rows, document.later, words, phrases.starts, awake, matching.least)
     if not matching.longest:
         return Found(*_best(*arguments))
-    room = 1 << 12
+    room = 1 << 16  # a note has rarely more; one with more is searched twice
     while True:
         count, *every = _occurrences(*arguments, matching.slack, room)
         if count <= room:

@@ -192,7 +192,7 @@ class Interaction(nn.Module):
         labels, values = self.name_labels[found.names], found.scores
         if self.form == "weighted":
             weights = self.weights.detach().cpu().numpy()
-            values = weights[found.names] + float(self.scale) * (found.scores - 1)
+            values = weights[found.names] + self.scale.item() * (found.scores - 1)
         order = np.lexsort((found.names, -values, labels))
         chosen = order[np.unique(labels[order], return_index=True)[1]]
         return Found(found.names[chosen], found.starts[chosen], found.scores[chosen])
