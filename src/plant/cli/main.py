@@ -34,6 +34,8 @@ VERBS = {
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb: exit code 0 when done, 2 when the user can mend it, 1 for a bug (with its traceback)."""
     signal.signal(signal.SIGTERM, _interrupted)
+    # before torch starts its threads: on a machine with other work, threads that spin while they wait cost 20 times
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         _run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
