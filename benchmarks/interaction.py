@@ -2,10 +2,10 @@
 
     python benchmarks/interaction.py [--labels 8929] [--tokens 1500] [--json]
 
-The loop is what one would write first: for each label the cosines of its words and the note's tokens, added up along the
-diagonal. Times are CPU seconds on one thread, medians of interleaved runs; the note and the names are made up, word
+The loop is what one would write first: for each label the cosines of its words and the note's tokens, added up along
+the diagonal. Times are CPU seconds on one thread, medians of interleaved runs; the note and the names are made up, word
 frequencies fall as 1 / rank. `ratio` is the search with the settings of the recipe (similarities below 0.8 count as 0,
-scores below 0.85 as no match), `ratio_everything` the search that keeps all scores, as printed in the paper.
+scores below 0.6 as no match), `ratio_everything` the search that keeps all scores, as printed in the paper.
 """
 
 import argparse
