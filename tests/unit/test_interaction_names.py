@@ -134,11 +134,12 @@ JOINED = (
     'decoder={name="label-attention", interaction={join="sum"}}',
     'encoder={name="cnn", embedding=4, kernels=[3], filters=4}',
 )
+PLANTED = ('decoder={name="planted", k=2, interaction={}}', JOINED[1], "rank.epochs=1", "rank.size=4")
 NEW = CodeBook("other", ("T1", "D1", "N1"), {"D1": "Diabetes mellitus", "N1": "Breast pain", "T1": "Ignored"})
 TEXTS = ["Flu and DIABETES mellitus.", "ductal carcinoma of the breast, breast pain", "", "Nothing new"]
 
 
-@pytest.mark.parametrize("changes", [(), JOINED], ids=["alone", "joined"])
+@pytest.mark.parametrize("changes", [(), JOINED, PLANTED], ids=["alone", "joined", "planted"])
 def test_added_codes_are_found_with_evidence_and_change_no_old_score(changes: tuple[str, ...], tmp_path: Path) -> None:
     coder = fit(*changes)
     before = coder.predict_proba(TEXTS)

@@ -18,8 +18,8 @@ Join = Literal["max", "sum"]
 class Joined(nn.Module):
     """The larger of the two logits (as published), or the base's logit and the evidence of the match added up.
 
-    Labels and words that were added after training are unknown to the base: it reads unknown words, and its logit for
-    such a label is the label's prior.
+    Labels and words that were added after training are unknown to the base: it reads unknown words, and for such a label
+    it has nothing to say: minus infinity before a maximum, the label's prior in a sum.
     """
 
     evident = True
@@ -60,4 +60,4 @@ class Joined(nn.Module):
 
     def _wide(self, logits: Float[Tensor, "batch label"]) -> Float[Tensor, "batch all_labels"]:
         further = self.interaction.prior[self.n_labels :].expand(len(logits), -1)
-        return torch.cat([logits, further], dim=1)
+        return torch.cat([logits, further if self.join == "sum" else torch.full_like(further, -torch.inf)], dim=1)
