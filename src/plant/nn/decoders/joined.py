@@ -18,8 +18,8 @@ Join = Literal["max", "sum"]
 class Joined(nn.Module):
     """The larger of the two logits (as published), or the base's logit and the evidence of the match added up.
 
-    Labels and words that were added after training are unknown to the base: it reads unknown words, and for such a label
-    it has nothing to say: minus infinity before a maximum, the label's prior in a sum.
+    Labels and words that were added after training are unknown to the base: it reads unknown words, and for such a
+    label it has nothing to say: minus infinity before a maximum, the label's prior in a sum.
     """
 
     evident = True
