@@ -64,10 +64,9 @@ def _checked_options(options: SourceOptions) -> SourceOptions:
 
 
 def _demo() -> Source:
-    from plant.data.sources.demo import demo_codebook, demo_notes
-    from plant.data.sources.demo.conditions import catalogue
+    from plant.data.sources.demo import demo_codebook, demo_codes, demo_notes
 
-    return Source("demo", demo_notes, demo_codebook(condition.code for condition in catalogue().conditions))
+    return Source("demo", demo_notes, demo_codebook(demo_codes()), total=3000)
 
 
 def _named(path: Path, options: SourceOptions, progress: Progress) -> Source:
