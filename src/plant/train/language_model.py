@@ -74,7 +74,7 @@ def train_language_model(
 
 
 @torch.no_grad()
-def fluency(model: LanguageModel, documents: Documents, *, batch: int = 16, segment: int = 128) -> Fluency:
+def fluency(model: LanguageModel, documents: Documents, *, batch: int = 16, segment: int = 64) -> Fluency:
     """Measure a model on documents, each read from its beginning, its end included in what is foreseen."""
     model.eval()
     loss = hits = count = 0.0
