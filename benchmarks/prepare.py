@@ -74,7 +74,8 @@ def prepare_plainly(folder: Path) -> tuple[int, int]:
     counts = Counter(word for row in tokens[train] for word in row)
     vocab = {word: number + 2 for number, (word, count) in enumerate(counts.most_common(60_000)) if count >= 3}
     numbers = tokens.apply(lambda row: np.array([vocab.get(word, 1) for word in row], np.int32))
-    spans = notes["TEXT"].apply(lambda text: [match.span() for match in re.finditer(r"[^\W_]+", text)])
+    word = re.compile(r"[^\W_]+")
+    spans = notes["TEXT"].apply(lambda text: np.array([match.span() for match in word.finditer(text)], np.int32))
     return int(numbers.map(len).sum()), len(labels) + len(spans) - len(notes)
 
 
