@@ -18,7 +18,7 @@ from plant.text.tokenizer import tokenize
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.types import Progress, silent
 
-RIGHT, WRONG = 0.7, 0.3  # a name that was never counted is right this often: the rate of new mentions of CANTEMIST
+RIGHT, WRONG = 0.7, 0.3  # added to the counts of every name; best of four in cross-validation, see docs/log.md
 
 
 @dataclass(frozen=True)
