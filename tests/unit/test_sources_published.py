@@ -26,17 +26,17 @@ def put(path: Path, text: str) -> None:
 
 
 def cantemist(folder: Path, *, suffix: str = "") -> Path:
-    for name, split, note in (("train-set", "train", "cc_onco1"), ("dev-set1", "dev1", "cc_onco2")):
+    for name, split, note in (("train-set", "train", "cc_case1"), ("dev-set1", "dev1", "cc_case2")):
         root = folder / f"{name}{suffix}"
         put(root / "cantemist-coding" / "txt" / f"{note}.txt", CASE)
         put(root / "cantemist-coding" / f"{split}-coding.tsv", f"file\tcode\n{note}\t8012/3\n{note}\t8000/6/H\n")
         for task in ("cantemist-ner", "cantemist-norm"):
             put(root / task / f"{note}.txt", CASE)
             put(root / task / f"{note}.ann", ANNOTATION)
-    put(folder / f"dev-set1{suffix}" / "cantemist-norm" / "cc_onco3.txt", "Sin tumor.")
-    put(folder / f"dev-set1{suffix}" / "cantemist-norm" / "cc_onco3.ann", "")
-    put(folder / "background-set" / "cc_onco2.txt", "Un caso de dev.")
-    put(folder / "background-set" / "cc_onco9.txt", "Otro caso.")
+    put(folder / f"dev-set1{suffix}" / "cantemist-norm" / "cc_case3.txt", "Sin tumor.")
+    put(folder / f"dev-set1{suffix}" / "cantemist-norm" / "cc_case3.ann", "")
+    put(folder / "background-set" / "cc_case2.txt", "Un caso de dev.")
+    put(folder / "background-set" / "cc_case9.txt", "Otro caso.")
     return folder
 
 
@@ -67,8 +67,8 @@ def notes_of(source: Source) -> dict[str, Note]:
 @pytest.mark.parametrize("suffix", ["", "-to-publish"])
 def test_cantemist_is_recognised_and_its_marks_are_evidence(tmp_path: Path, suffix: str) -> None:
     notes = notes_of(open_source(str(cantemist(tmp_path, suffix=suffix))))
-    assert notes["cc_onco1"] == Note(
-        id="cc_onco1",
+    assert notes["cc_case1"] == Note(
+        id="cc_case1",
         text=CASE,
         codes=("8012/3", "8000/6/H"),
         split="train",
@@ -79,10 +79,10 @@ def test_cantemist_is_recognised_and_its_marks_are_evidence(tmp_path: Path, suff
 def test_splits_of_cantemist_have_their_short_names_and_notes_may_have_no_code(tmp_path: Path) -> None:
     notes = notes_of(open_source(str(cantemist(tmp_path))))
     assert {note.id: (note.split, len(note.codes)) for note in notes.values()} == {
-        "cc_onco1": ("train", 2),
-        "cc_onco2": ("dev1", 2),
-        "cc_onco3": ("dev1", 0),
-        "cc_onco9": ("background", 0),
+        "cc_case1": ("train", 2),
+        "cc_case2": ("dev1", 2),
+        "cc_case3": ("dev1", 0),
+        "cc_case9": ("background", 0),
     }
 
 
@@ -93,7 +93,7 @@ def test_the_background_leaves_out_notes_of_other_sets_and_counts_them(tmp_path:
 
 def test_an_archive_in_a_folder_of_its_own_is_found(tmp_path: Path) -> None:
     cantemist(tmp_path / "download" / "cantemist")
-    assert "cc_onco1" in notes_of(open_source(str(tmp_path / "download")))
+    assert "cc_case1" in notes_of(open_source(str(tmp_path / "download")))
     codiesp(tmp_path / "other" / "final_dataset_v4_to_publish")
     assert "S0004-1" in notes_of(open_source(str(tmp_path / "other"), options=SourceOptions(source="codiesp")))
 
