@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from plant.artifact import Manifest, open_artifact
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, take
@@ -16,7 +17,7 @@ from plant.recipe import Pretrain
 from plant.text.vocab import Vocab
 from plant.train.language_model import Epoch, train_language_model
 from plant.train.seed import seeded
-from plant.train.streams import text_of
+from plant.train.streams import Text, text_of
 from plant.types import Progress, silent
 
 
@@ -48,7 +49,7 @@ def pretrain(
     if not len(text):
         raise InputError("there is no word to train a language model on: the notes have none of the vocabulary")
     with seeded(seed):
-        model = new_language_model(view.vocab, recipe) if start is None else started(start, view.vocab, recipe)
+        model = _random_start(view.vocab, recipe, text) if start is None else started(start, view.vocab, recipe)
     history = train_language_model(
         model, text, recipe, seed=seed, dev=dev, checkpoint=checkpoint, device=device, log=log, progress=progress
     )
@@ -100,6 +101,14 @@ def new_language_model(vocab: Vocab, recipe: Pretrain) -> LanguageModel:
     network = AWDLSTM(len(vocab), embedding=recipe.embedding, hidden=recipe.hidden, layers=recipe.layers)
     network.dropouts = LANGUAGE_MODEL_DROPOUTS.times(recipe.dropout)
     return LanguageModel(vocab, network, direction=recipe.direction)
+
+
+def _random_start(vocab: Vocab, recipe: Pretrain, text: Text) -> LanguageModel:
+    """A new model that already knows how frequent each word is."""
+    model = new_language_model(vocab, recipe)
+    shares = torch.from_numpy(text.shares(len(vocab)))
+    model.bias.data = shares.clamp(min=0.5 / text.n_questions).log()
+    return model
 
 
 def started(start: LanguageModel, vocab: Vocab, recipe: Pretrain) -> LanguageModel:
