@@ -28,7 +28,10 @@ def score_role(
         threshold_origin=fitted.facts["threshold_origin"],
         temperature=fitted.temperature if fitted.recipe.choose.calibrate else None,
         splits=splits,
-        history=tuple({"epoch": row["number"], "loss": row["loss"], **row["measures"]} for row in history),
+        history=tuple(
+            {"epoch": row["number"], "loss": row["loss"], "loss of the choosing notes": row["measures"]["loss"]}
+            for row in history
+        ),
     )
     return scored_densely(
         fitted.probabilities(documents, progress=progress),
