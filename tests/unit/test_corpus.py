@@ -145,6 +145,12 @@ def test_an_impossible_plan_is_refused(plan: dict[str, str], message: str) -> No
         corpus_of(notes, plan=parse_plan(**plan))
 
 
+def test_a_corpus_tells_patients_apart_without_naming_them() -> None:
+    groups = ("P-77", "P-12", "", "P-77")
+    notes = [Note(str(row), "word", ("x",), "train", group=group) for row, group in enumerate(groups)]
+    assert corpus_of(notes).groups == ("1", "2", "", "1")
+
+
 def test_a_patient_in_two_splits_is_refused() -> None:
     notes = [Note("a", "word", ("x",), "train", group="p"), Note("b", "word", ("x",), "test", group="p")]
     with pytest.raises(InputError, match="more than one split"):

@@ -1,6 +1,5 @@
 """From a stream of notes to a corpus, one pass, memory bounded by the number of notes and distinct words."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +50,7 @@ class Builder:
         """Turn one note into numbers."""
         self.ids.append(note.id)
         self.splits.append(note.split)
-        self.groups.append(_hashed(note.group))
+        self.groups.append(note.group)
         self._add_words(note.text)
         self.labels.append(sorted({self._label(code) for code in note.codes}))
         spans = [(self._label(code), span) for code, marked in note.evidence.items() for span in marked]
@@ -118,7 +117,7 @@ def _finished(builder: Builder, codebook: CodeBook | None, plan: Plan, *, make_s
         splits=names,
         split=np.array([position[split] for split in splits], np.int8),
         role=roles,
-        groups=tuple(builder.groups),
+        groups=_anonymous(builder.groups),
         tokens_lost=builder.tokens_lost,
     )
 
@@ -180,6 +179,7 @@ def _numbered(documents: Documents, roles: NDArray[np.int8], builder: Builder) -
     return vocab
 
 
-def _hashed(group: str) -> str:
-    """A patient's identifier has no business in an artifact; its hash tells the same groups apart."""
-    return hashlib.sha256(group.encode()).hexdigest()[:16] if group else ""
+def _anonymous(groups: Sequence[str]) -> tuple[str, ...]:
+    """A patient's identifier has no business in an artifact; a number tells patients apart as well."""
+    numbers = {group: str(number) for number, group in enumerate(dict.fromkeys(filter(None, groups)), start=1)}
+    return tuple(numbers.get(group, "") for group in groups)

@@ -76,7 +76,7 @@ class Corpus:
     splits: tuple[str, ...]  # names, as the source gave them
     split: NDArray[np.int8]  # per document, a number into `splits`
     role: NDArray[np.int8]  # per document, a `Role`
-    groups: tuple[str, ...]  # hashed patients, per document; empty strings where unknown
+    groups: tuple[str, ...]  # patients by number, per document; empty where unknown
     tokens_lost: int = 0  # to an explicit limit on length
 
 
