@@ -60,7 +60,7 @@ class Coder:
         notes = _notes(texts, codes, groups or [""] * len(texts))
         prepare = member_recipes(self.recipe)[0].prepare
         plan = Plan(fit=("train",), choose=choose)
-        corpus = build_corpus(checked(notes), codebook, prepare, plan=plan, seed=self.recipe.seed)
+        corpus = build_corpus(checked(notes), codebook, prepare, plan=plan)
         self._fitted = fit_coder(corpus, self.recipe, Settings(progress=progress))
         return self
 

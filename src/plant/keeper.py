@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +65,35 @@ class InFolder:
         return thing
 
     def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path:
-        """The name tells the inputs, so that a run with other inputs does not go on from it."""
-        return self.folder / "checkpoints" / f"{name}-{digest_of(dict(inputs))[:16]}.safetensors"
+        """Where a stage with just these inputs keeps its checkpoint."""
+        return self.folder / "checkpoints" / f"{named_by(name, inputs)}.safetensors"
+
+    def drop_checkpoints(self) -> None:
+        """Remove what is left of stages that are done."""
+        shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Keeps things for many runs, each under a name that tells its inputs; checkpoints stay with the run."""
+
+    folder: Path
+    run: InFolder
+
+    def once(
+        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
+        load: Load[Thing],
+    ) -> Thing:  # fmt: skip
+        keeper = InFolder(self.folder, self.run.told)
+        return keeper.once(named_by(name, inputs), inputs, make, kind=kind, save=save, load=load)
+
+    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path:
+        return self.run.checkpoint(name, inputs)
+
+
+def named_by(name: str, inputs: Mapping[str, str]) -> str:
+    """A name that tells the inputs, so that what was made from others is not taken for it."""
+    return f"{name}-{digest_of(dict(inputs))[:16]}"
 
 
 def unchanged(path: Path, kind: str, inputs: Mapping[str, str]) -> bool:

@@ -23,6 +23,7 @@ class Prepare:
     keep_text: bool = True
     unlabelled_words: bool = False  # words of the unlabelled text enter the vocabulary too
     max_tokens: int = 0  # 0: no limit; a limit is reported with the number of tokens lost
+    seed: int = 1  # of splits and shares that are drawn; apart from the recipe's, so that its seeds share their notes
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,18 @@ class Vectors:
     epochs: int = 5
     learning_rate: float = 0.025
     subsample: float = 1e-3
+    seed: int = 1  # apart from the recipe's: made once for all its seeds
+
+
+@dataclass(frozen=True)
+class Tfidf:
+    """Logistic regression over TF-IDF of word n-grams, for `system = "tfidf"`."""
+
+    longest: int = 1  # words of an n-gram
+    min_documents: int = 3  # fitted notes that must have an n-gram
+    max_ngrams: int = 1_000_000
+    cost: float = 300.0  # of an error; its inverse is the strength of the L2 penalty
+    prune: float = 0.1  # weights smaller than this are dropped
 
 
 @dataclass(frozen=True)
@@ -163,6 +176,7 @@ class Recipe:
     naming: Naming = field(default_factory=Naming)
     pretrain: Pretrain = field(default_factory=Pretrain)
     vectors: Vectors = field(default_factory=Vectors)
+    tfidf: Tfidf = field(default_factory=Tfidf)
     encoder: Part = Part("cnn")
     decoder: Part = Part("label-attention")
     loss: Part = Part("bce")

@@ -13,6 +13,9 @@ SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source_path", metavar="SOURCE", help="demo, a file, or a folder, as for `plant prepare`")
     parser.add_argument("--out", required=True, metavar="RUN", help="folder of the run; RUN/coder is the coder")
+    parser.add_argument("--shared", default="", metavar="DIR",
+                        help="folder for what several runs have in common: corpus, relevance, ranker, word vectors, "
+                        "language models (default: RUN)")  # fmt: skip
     parser.add_argument("--device", default="", help="cpu or cuda (default: cuda where there is one)")
     parser.add_argument("--json", action="store_true", help="print the measures as JSON")
     add_source_options(parser)
@@ -30,7 +33,9 @@ def run(arguments: argparse.Namespace) -> None:
     device = arguments.device or ("cuda" if torch.cuda.is_available() else "cpu")
     with progress() as tell:
         name = Path(arguments.recipe).stem
-        done = run_all(request_of(arguments), recipe, out, name=name, device=device, progress=tell, told=_told)
+        shared = Path(arguments.shared) if arguments.shared else None
+        request = request_of(arguments)
+        done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, told=_told)
     say(f"coder: {out / 'coder'}")
     if done.report is None:
         say("no split is reported; name one with --report to measure this coder")

@@ -83,7 +83,6 @@ def build_corpus(
     *,
     plan: Plan | None = None,
     make_splits: str = "random",
-    seed: int = 1,
     workspace: Path | None = None,
     total: int | None = None,
     progress: Progress = silent,
@@ -97,7 +96,7 @@ def build_corpus(
         raise InputError("the source has no notes")
     if not builder.codes:
         raise InputError("no note of the source has a code: name the column of the codes, or check the files")
-    return _finished(builder, codebook, plan or Plan(), make_splits=make_splits, seed=seed)
+    return _finished(builder, codebook, plan or Plan(), make_splits=make_splits, seed=recipe.seed)
 
 
 def _finished(builder: Builder, codebook: CodeBook | None, plan: Plan, *, make_splits: str, seed: int) -> Corpus:

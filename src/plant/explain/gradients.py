@@ -1,45 +1,44 @@
 """Explanations by gradients of a label's logit with respect to the token states that the decoder reads."""
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from plant.explain.attention import attention
 from plant.nn.classifier import Classifier
-from plant.tensors import Batch, Encoded
+from plant.tensors import Encoded
 
 STEPS = 16
 
 
 def gradient_x_input(
-    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
+    classifier: Classifier, encoded: Encoded, labels: Int[Tensor, "asked"]
 ) -> Float[Tensor, "batch asked time"]:
     """What each state adds to the logit to first order: negative where a word speaks against the code."""
-    encoded = _encoded(classifier, batch)
-    return _slopes(classifier, encoded, labels, scale=1.0)
+    return _slopes(classifier, _without_padding(encoded), labels, scale=1.0)
 
 
 def integrated_gradients(
-    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
+    classifier: Classifier, encoded: Encoded, labels: Int[Tensor, "asked"]
 ) -> Float[Tensor, "batch asked time"]:
     """The gradient averaged on the way from no states to the states; the weights of a label add up to its evidence."""
-    encoded = _encoded(classifier, batch)
+    encoded = _without_padding(encoded)
     middles = [(step + 0.5) / STEPS for step in range(STEPS)]
     return torch.stack([_slopes(classifier, encoded, labels, scale=middle) for middle in middles]).mean(0)
 
 
 def attention_x_integrated_gradients(
-    classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]
+    classifier: Classifier, encoded: Encoded, labels: Int[Tensor, "asked"]
 ) -> Float[Tensor, "batch asked time"]:
     """Attention weighed by integrated gradients, after which words that are looked at to no effect vanish."""
-    return attention(classifier, batch, labels) * integrated_gradients(classifier, batch, labels)
+    return attention(classifier, encoded, labels) * integrated_gradients(classifier, encoded, labels)
 
 
-@torch.no_grad()
-def _encoded(classifier: Classifier, batch: Batch) -> Encoded:
-    encoded = classifier.encode(batch)
-    states = torch.where(encoded.mask.unsqueeze(-1), encoded.states, 0.0)  # padding may hold anything
-    return Encoded(states, encoded.tokens, encoded.mask)
+def _without_padding(encoded: Encoded) -> Encoded:
+    states = torch.where(encoded.mask.unsqueeze(-1), encoded.states.detach(), 0.0)  # padding may hold anything
+    return replace(encoded, states=states)
 
 
 def _slopes(

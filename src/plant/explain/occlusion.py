@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from plant.nn.classifier import Classifier
-from plant.tensors import Batch
+from plant.tensors import Batch, Encoded
 from plant.text.vocab import UNKNOWN
 
 WINDOW = 3  # words hidden at a time
@@ -13,13 +13,15 @@ COPIES = 16  # of a document read at once
 
 
 @torch.no_grad()
-def occlusion(classifier: Classifier, batch: Batch, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
+def occlusion(
+    classifier: Classifier, encoded: Encoded, labels: Int[Tensor, "asked"]
+) -> Float[Tensor, "batch asked time"]:
     """The fall of each label's logit when the word, among its neighbours, is hidden; a mean over windows."""
     rows = [
-        _one(classifier, batch.tokens[row : row + 1, : int(batch.mask[row].sum())], labels)
-        for row in range(len(batch.tokens))
+        _one(classifier, encoded.tokens[row : row + 1, : int(encoded.mask[row].sum())], labels)
+        for row in range(len(encoded.tokens))
     ]
-    weights = batch.mask.new_zeros(len(rows), len(labels), batch.mask.shape[1], dtype=torch.float32)
+    weights = encoded.states.new_zeros(len(rows), len(labels), encoded.mask.shape[1], dtype=torch.float32)
     for place, row in enumerate(rows):
         weights[place, :, : row.shape[1]] = row
     return weights

@@ -1,4 +1,4 @@
-"""Every explainer by name; all take a classifier, a batch and labels, and weigh the tokens for each label."""
+"""Every explainer by name; all take a classifier, documents that it has read, and labels, and weigh the tokens."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,9 +12,9 @@ from plant.explain.gradients import attention_x_integrated_gradients, gradient_x
 from plant.explain.occlusion import occlusion
 from plant.nn.classifier import Classifier
 from plant.nn.parts import AttentionDecoder
-from plant.tensors import Batch
+from plant.tensors import Encoded
 
-Explainer = Callable[[Classifier, Batch, Int[Tensor, "asked"]], Float[Tensor, "batch asked time"]]
+Explainer = Callable[[Classifier, Encoded, Int[Tensor, "asked"]], Float[Tensor, "batch asked time"]]
 
 EXPLAINERS: Mapping[str, Explainer] = {
     "attention": attention,

@@ -35,8 +35,8 @@ class Made:
 
 def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progress = silent) -> Made:
     """Prepare a corpus at `out` unless one of the same source, options and recipe is there."""
-    section = {"request": asdict(request), "prepare": asdict(recipe.prepare), "seed": recipe.seed}
-    inputs = {"source": fingerprint(request.source), "request": digest_of(section)}
+    section = {"request": asdict(request), "prepare": asdict(recipe.prepare)}
+    inputs = inputs_of(request, recipe)
     if unchanged(out, store.KIND, inputs):
         return Made(read_manifest(out), new=False)
     check_replaceable(out, store.KIND)
@@ -53,6 +53,12 @@ def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progr
         )
         manifest = store.save_corpus(corpus, out, recipe=section, inputs=inputs, source=source)
     return Made(manifest, new=True)
+
+
+def inputs_of(request: Request, recipe: Recipe) -> dict[str, str]:
+    """All that decides what a prepared corpus holds."""
+    section = {"request": asdict(request), "prepare": asdict(recipe.prepare)}
+    return {"source": fingerprint(request.source), "request": digest_of(section)}
 
 
 def fingerprint(source: str) -> str:

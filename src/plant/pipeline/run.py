@@ -10,8 +10,8 @@ from plant.data import store
 from plant.data.corpus import Corpus, Role
 from plant.evaluate import scored as predictions
 from plant.evaluate.report import Report
-from plant.keeper import InFolder, digest_of
-from plant.pipeline.prepare import Request, prepare_once
+from plant.keeper import InFolder, Shared, digest_of, named_by
+from plant.pipeline.prepare import Request, inputs_of, prepare_once
 from plant.recipe import Recipe, recipe_table
 from plant.stages import fitted as coders
 from plant.stages.evaluate import evaluate
@@ -37,19 +37,25 @@ def run(
     out: Path,
     *,
     name: str,
+    shared: Path | None = None,
     device: str = "cpu",
     progress: Progress = silent,
     told: Callable[[str, bool], None] = lambda name, new: None,
 ) -> Run:
-    """All stages from the notes to `out/coder` and the predictions of the reported notes."""
+    """All stages from the notes to `out/coder` and the predictions of the reported notes.
+
+    What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
+    """
     out.mkdir(parents=True, exist_ok=True)
     first = member_recipes(recipe)[0]
-    made = prepare_once(request, out / "corpus", first, progress=progress)
+    folder = shared / named_by("corpus", inputs_of(request, first)) if shared else out / "corpus"
+    made = prepare_once(request, folder, first, progress=progress)
     told("corpus", made.new)
-    corpus = store.load_corpus(out / "corpus")
+    corpus = store.load_corpus(folder)
     digest = made.manifest.digest
     keeper = InFolder(out, told)
-    settings = Settings(keeper, device, TrainingLog(out / "training.jsonl", out / "events").write, progress)
+    stages = Shared(shared, keeper) if shared else keeper
+    settings = Settings(stages, device, TrainingLog(out / "training.jsonl", out / "events").write, progress)
     inputs = {"corpus": digest, "recipe": digest_of(recipe_table(recipe))}
     splits = made.manifest.facts["split_manifest"]
     coder = keeper.once(
@@ -60,6 +66,7 @@ def run(
         save=save_coder,
         load=load_coder,
     )
+    keeper.drop_checkpoints()
     return Run(out, coder, _reported(corpus, coder, keeper, inputs, name=name, progress=progress))
 
 

@@ -23,7 +23,7 @@ from plant.relevance.relevance import Relevance
 from plant.relevance.store import load_relevance, name_files, save_relevance
 from plant.stages.fit import fit, frequencies, thresholds
 from plant.stages.fitted import FittedCoder
-from plant.stages.linear import fit_prior, fit_tfidf
+from plant.stages.linear import TfidfModel, fit_prior, fit_tfidf
 from plant.stages.models import AveragedModel, ClassifierModel, LinearModel, Model, PriorModel
 from plant.stages.naming import name_labels
 from plant.stages.pretrain import Pretrained, load_pretrained, more_text, pretrain, save_pretrained
@@ -135,7 +135,7 @@ class _Stages:
         if self.recipe.system == "prior":
             return PriorModel(fit_prior(self.view)), ()
         if self.recipe.system == "tfidf":
-            return LinearModel(fit_tfidf(self.view, seed=self.recipe.seed, progress=self.settings.progress)), ()
+            return LinearModel(self._tfidf()), ()
         given = self.given()
         checkpoint = self.settings.keeper.checkpoint(self.name, self._inputs())
         fitted = fit(
@@ -150,6 +150,10 @@ class _Stages:
             progress=self.settings.progress,
         )
         return ClassifierModel(fitted.classifier, given, self.settings.device), fitted.history
+
+    def _tfidf(self) -> TfidfModel:
+        options = asdict(self.recipe.tfidf)
+        return fit_tfidf(self.view, **options, seed=self.recipe.seed, progress=self.settings.progress)
 
     def given(self) -> Given:
         """What the recipe's parts ask for, made in the order in which one needs the other."""
@@ -184,7 +188,7 @@ class _Stages:
     def _ranker(self, relevance: Relevance) -> Ranker:
         recipe = self.recipe.rank
         from_model = recipe.vectors == "language-model"
-        inputs = self._inputs("relate", "rank", *["pretrain"] * from_model)
+        inputs = self._inputs("relate", "rank", "seed", *["pretrain"] * from_model)
 
         def make() -> TrainedRanker:
             return rank(
@@ -204,7 +208,7 @@ class _Stages:
         return once("ranker", inputs, make, kind=ranker_store.KIND, save=save, load=load_ranker).ranker
 
     def _language_model(self) -> LanguageModel:
-        recipe, inputs = self.recipe.pretrain, self._inputs("pretrain")
+        recipe, inputs = self.recipe.pretrain, self._inputs("pretrain", "seed")
         name = f"language-model-{recipe.direction}"
 
         def make() -> Pretrained:
@@ -236,7 +240,6 @@ class _Stages:
             lambda: vectors(
                 self.view,
                 self.recipe.vectors,
-                seed=self.recipe.seed,
                 more=[unlabelled(self.corpus)],
                 progress=self.settings.progress,
             ),
@@ -248,7 +251,7 @@ class _Stages:
     def _inputs(self, *sections: str) -> dict[str, str]:
         """The corpus and the sections of the recipe that decide a stage; all of it where none are named."""
         table = asdict(self.recipe)
-        chosen = {section: table[section] for section in (*sections, "seed")} if sections else table
+        chosen = {section: table[section] for section in sections} if sections else table
         return {"corpus": self.digest, "recipe": digest_of(chosen)}
 
 

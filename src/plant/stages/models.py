@@ -13,7 +13,7 @@ from plant.data.batches import collate
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.explain.table import explainer_named
-from plant.nn.build import Given, build_classifier
+from plant.nn.build import Given, asked_for, build_classifier
 from plant.nn.classifier import Classifier
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.names import Names, unpack_names
@@ -170,6 +170,9 @@ def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], giv
     names = unpack_names(parts) if (parts := _under(arrays, "names.")) else None
     given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance, names=names)
     weights = {name: torch.from_numpy(np.array(array)) for name, array in _under(arrays, "weights.").items()}
+    if recipe.vectors.train and "word_vectors" in asked_for(recipe):  # they set the size of words, then and now
+        n_words = len(given.vocab) if names is None else names.n_words
+        given = replace(given, word_vectors=np.zeros((n_words, recipe.vectors.size), np.float32))
     planted = {name: weight for place in RANKERS for name, weight in _under(weights, place).items()}
     if planted:
         given = replace(given, ranker=ranker_from(planted, recipe.rank.form))

@@ -26,7 +26,6 @@ def prepare(
         recipe.prepare,
         plan=plan,
         make_splits=make_splits,
-        seed=recipe.seed,
         workspace=workspace,
         total=source.total,
         progress=progress,

@@ -19,12 +19,12 @@ KIND = "word-vectors"
 
 
 def vectors(
-    view: TrainingView, recipe: Vectors, *, seed: int, more: Sequence[Documents] = (), progress: Progress = silent
+    view: TrainingView, recipe: Vectors, *, more: Sequence[Documents] = (), progress: Progress = silent
 ) -> NDArray[np.float32]:
     """One vector per word of the vocabulary."""
     options = {key: value for key, value in asdict(recipe).items() if key != "train"}
     text = text_of([view.documents, *more])
-    return train_word_vectors(text, len(view.vocab), **options, seed=seed, progress=progress)
+    return train_word_vectors(text, len(view.vocab), **options, progress=progress)
 
 
 def save_vectors(

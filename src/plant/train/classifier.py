@@ -220,7 +220,7 @@ class _Training:
             history=(*state.history, epoch),
         )
         self.log(epoch)
-        self._save()
+        self._save_if_due()
 
     def _goodness(self, epoch: Epoch) -> float:
         return -epoch.measures["loss"] if self.recipe.measure == "loss" else epoch.measures[self.recipe.measure]
