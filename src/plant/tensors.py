@@ -10,26 +10,67 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
+class Subwords:
+    """Sub-words of a batch, and for each the place of its word in the document, -1 at padding."""
+
+    numbers: Int[Tensor, "batch part"]
+    words: Int[Tensor, "batch part"]
+
+    def to(self, device: torch.device | str) -> "Subwords":
+        """The same on another device."""
+        return Subwords(self.numbers.to(device), self.words.to(device))
+
+
+@dataclass(frozen=True)
 class Batch:
-    """Documents padded to one length; `mask` is true at real tokens. `targets` has a column per label."""
+    """Documents padded to one length; `mask` is true at real tokens. `targets` has a column per label.
+
+    Sub-words are there for encoders that read them.
+    """
 
     tokens: Int[Tensor, "batch time"]
     mask: Bool[Tensor, "batch time"]
     targets: Float[Tensor, "batch label"] | None = None
+    subwords: Subwords | None = None
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         targets = None if self.targets is None else self.targets.to(device)
-        return replace(self, tokens=self.tokens.to(device), mask=self.mask.to(device), targets=targets)
+        subwords = None if self.subwords is None else self.subwords.to(device)
+        return replace(
+            self, tokens=self.tokens.to(device), mask=self.mask.to(device), targets=targets, subwords=subwords
+        )
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Documents as an encoder reads them, in windows of sub-words, those of the first document first.
+
+    The first position of a window stands for the whole of it. `words` is the place of each position's word in the
+    document, -1 where a position belongs to none; `mask` is true where the encoder read something.
+    """
+
+    states: Float[Tensor, "window position size"]
+    mask: Bool[Tensor, "window position"]
+    words: Int[Tensor, "window position"]
+    counts: tuple[int, ...]  # how many windows each document has
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token features of a batch; what stands where `mask` is false means nothing and must change nothing."""
+    """Token features of a batch; what stands where `mask` is false means nothing and must change nothing.
+
+    An encoder that reads in windows gives those too.
+    """
 
     states: Float[Tensor, "batch time size"]
     tokens: Int[Tensor, "batch time"]
     mask: Bool[Tensor, "batch time"]
+
+    def document(self, row: int) -> "Encoded":
+        """One document alone, without its padding."""
+        rows, real = slice(row, row + 1), slice(int(self.mask[row].sum()))
+        return Encoded(self.states[rows, real], self.tokens[rows, real], self.mask[rows, real])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
-from plant.tensors import Batch
+from plant.data.corpus import Subwords as FlatSubwords
+from plant.tensors import Batch, Subwords
 from plant.text.vocab import PADDING
 
 POOL = 20  # batches that are sorted by length together: little padding, and still a different mix each epoch
@@ -44,7 +45,8 @@ def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_l
         tokens[place, : len(row)] = row
         mask[place, : len(row)] = True
     targets = None if n_labels is None else torch.from_numpy(_targets(documents, rows, n_labels))
-    return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets)
+    subwords = None if documents.subwords is None else _subwords(documents.subwords, rows)
+    return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets, subwords)
 
 
 def batches_of(
@@ -52,6 +54,16 @@ def batches_of(
 ) -> Iterator[Batch]:
     """The batches of the given rows, one after the other."""
     return (collate(documents, rows, n_labels=n_labels) for rows in groups)
+
+
+def _subwords(flat: FlatSubwords, rows: Sequence[int] | NDArray[np.intp]) -> Subwords:
+    places = [slice(int(flat.starts[row]), int(flat.starts[row + 1])) for row in rows]
+    longest = max((place.stop - place.start for place in places), default=0)
+    numbers, words = (np.full((len(places), longest), filler, np.int64) for filler in (0, -1))
+    for row, place in enumerate(places):
+        numbers[row, : place.stop - place.start] = flat.numbers[place]
+        words[row, : place.stop - place.start] = flat.words[place]
+    return Subwords(torch.from_numpy(numbers), torch.from_numpy(words))
 
 
 def _targets(documents: Documents, rows: Sequence[int] | NDArray[np.intp], n_labels: int) -> NDArray[np.float32]:

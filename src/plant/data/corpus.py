@@ -21,12 +21,21 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True)
+class Subwords:
+    """Sub-words as flat arrays: document d owns `numbers[starts[d]:starts[d + 1]]`; `words` are places in it."""
+
+    numbers: NDArray[np.int32]
+    words: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Documents:
     """Some documents as flat arrays: document d owns `tokens[token_starts[d]:token_starts[d + 1]]`, and so on.
 
     `labels` are sorted column numbers; `char_starts` and `char_ends` are the spans of the tokens in the text;
     evidence is one row per marked span: its document's rows lie between two `evidence_starts`.
-    `text` is UTF-8, empty where the corpus was prepared without texts.
+    `text` is UTF-8, empty where the corpus was prepared without texts. Sub-words are there for encoders that read them.
     """
 
     ids: tuple[str, ...]
@@ -41,6 +50,7 @@ class Documents:
     evidence_starts: NDArray[np.int64]
     text: NDArray[np.uint8]
     text_starts: NDArray[np.int64]
+    subwords: Subwords | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -141,7 +151,13 @@ def take(documents: Documents, rows: NDArray[np.intp]) -> Documents:
         evidence_starts=evidence_starts,
         text=documents.text[text_index],
         text_starts=text_starts,
+        subwords=None if documents.subwords is None else _take_subwords(documents.subwords, rows),
     )
+
+
+def _take_subwords(subwords: Subwords, rows: NDArray[np.intp]) -> Subwords:
+    index, starts = _ragged(subwords.starts, rows)
+    return Subwords(subwords.numbers[index], subwords.words[index], starts)
 
 
 def renumber_labels(documents: Documents, kept: NDArray[np.int64], *, n_labels: int) -> Documents:
