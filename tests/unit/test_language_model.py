@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, TrainingView, training_view
 from plant.errors import RecipeError
+from plant.nn.build import Given, build_classifier
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
@@ -21,8 +22,8 @@ from plant.nn.language_model import AWDLSTM, LanguageModel, with_vocab
 from plant.nn.language_model_store import load_language_model, save_language_model
 from plant.nn.losses import BCE
 from plant.nn.next_word import IGNORED, next_word_loss, sample_words
-from plant.recipe import Pretrain
-from plant.stages.pretrain import pretrain, started
+from plant.recipe import Pretrain, load_recipe
+from plant.stages.pretrain import new_language_model, pretrain, started
 from plant.tensors import Batch
 from plant.text.vocab import PADDING, SPECIAL, Vocab
 from plant.train.language_model import fluency
@@ -262,3 +263,15 @@ def test_a_backward_encoder_refuses_to_read_in_segments() -> None:
     encoder = AWDLSTMEncoder(len(VOCAB), embedding=6, hidden=8, layers=2, direction="backward")
     with pytest.raises(RecipeError, match=r"fit\.segment = 0"):
         encoder.read(torch.tensor([[2, 3]]), None)
+
+
+def test_the_full_recipe_has_the_published_shape_and_its_classifier_reads_a_note() -> None:
+    recipe = load_recipe("plant-full", ["decoder.static=false", "decoder.planted=false"])
+    model = new_language_model(VOCAB, recipe.pretrain)
+    assert (model.network.size, model.network.sizes) == (400, [1152, 1152, 400])
+    given = Given(VOCAB, ("A", "B"), CodeBook("other", ()), np.full(2, 0.5, np.float32), language_model=model)
+    classifier = build_classifier(recipe, given).eval()
+    with torch.no_grad():
+        logits = classifier(Batch(torch.tensor([[2, 3, 4] * 30]), torch.ones(1, 90, dtype=torch.bool))).logits
+    assert logits.shape == (1, 2)
+    assert bool(logits.isfinite().all())
