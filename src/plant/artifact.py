@@ -24,6 +24,7 @@ from plant.errors import ArtifactError, InputError
 
 FORMAT = 1
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
+MAX_IN_MEMORY = 250_000_000  # numbers of a working array: 1 GB
 MAX_HEADER = 100_000_000  # bytes; a larger header is not one of ours
 DTYPES = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16,
@@ -169,6 +170,14 @@ def read_tensors(path: Path) -> dict[str, Array]:
             raise ArtifactError(f"{path} has no readable safetensors header") from error
     header.pop("__metadata__", None)
     return {name: _mapped(path, name, entry, start=8 + length, size=size) for name, entry in header.items()}
+
+
+def room_for(rows: int, columns: int) -> NDArray[np.float32]:
+    """An array to fill: in memory, or where it is large in a temporary file that vanishes with it."""
+    if rows * columns <= MAX_IN_MEMORY:
+        return np.empty((rows, columns), np.float32)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.float32, mode="w+", shape=(rows, columns))
 
 
 @contextmanager

@@ -85,7 +85,7 @@ class Coder:
     def explain(self, text: str, code: str, *, explainer: str = "") -> list[tuple[int, int, float]]:
         """How much each word of a text speaks for a code: (start, end, weight), in reading order."""
         documents = self.fitted.encode([text])
-        weights = self.fitted.model.weigh(documents, 0, [self._label(code)], explainer=explainer)[0]
+        weights = self.fitted.weigh(documents, self._label(code), explainer=explainer)
         places = zip(documents.char_starts.tolist(), documents.char_ends.tolist(), weights.tolist(), strict=True)
         return list(places)
 
@@ -94,11 +94,9 @@ class Coder:
         for code in codes:
             self._label(code)
         documents = self.fitted.encode([note.text], [note.id])
-        top = len(self.classes_) if codes else 0
-        ranked = self.fitted.code(documents, top=top, explainer=explainer, evidence=not codes)[0].ranked
-        if not codes:
-            return Prediction(note.id, ranked)
-        return self.fitted.explained(documents, [scored for scored in ranked if scored.code in codes], explainer)
+        if codes:
+            return self.fitted.explained(documents, codes, explainer=explainer)
+        return self.fitted.code(documents, top=0, explainer=explainer)[0]
 
     def quantized(self) -> "Coder":
         """A coder for CPUs with the encoder's weights in eight bits: faster, nearly the same probabilities."""

@@ -55,6 +55,12 @@ class Windows:
     words: Int[Tensor, "window position"]
     counts: tuple[int, ...]  # how many windows each document has
 
+    def document(self, row: int) -> "Windows":
+        """The windows of one document."""
+        first = sum(self.counts[:row])
+        own = slice(first, first + self.counts[row])
+        return Windows(self.states[own], self.mask[own], self.words[own], self.counts[row : row + 1])
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -66,11 +72,13 @@ class Encoded:
     states: Float[Tensor, "batch time size"]
     tokens: Int[Tensor, "batch time"]
     mask: Bool[Tensor, "batch time"]
+    windows: Windows | None = None
 
     def document(self, row: int) -> "Encoded":
         """One document alone, without its padding."""
         rows, real = slice(row, row + 1), slice(int(self.mask[row].sum()))
-        return Encoded(self.states[rows, real], self.tokens[rows, real], self.mask[rows, real])
+        windows = None if self.windows is None else self.windows.document(row)
+        return Encoded(self.states[rows, real], self.tokens[rows, real], self.mask[rows, real], windows)
 
 
 @dataclass(frozen=True)

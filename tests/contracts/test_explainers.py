@@ -44,8 +44,8 @@ def batch(*lengths: int, padding: int = 0) -> Batch:
 @pytest.mark.parametrize("name", EXPLAINERS)
 def test_padding_and_neighbours_change_nothing(name: str) -> None:
     classifier = planted()
-    alone = EXPLAINERS[name](classifier, batch(7), LABELS)
-    together = EXPLAINERS[name](classifier, batch(7, 12, padding=3), LABELS)
+    alone = EXPLAINERS[name](classifier, classifier.encode(batch(7)), LABELS)
+    together = EXPLAINERS[name](classifier, classifier.encode(batch(7, 12, padding=3)), LABELS)
     torch.testing.assert_close(together[:1, :, :7], alone)
     assert together.shape == (2, 2, 15)
     assert torch.isfinite(together).all()
@@ -55,14 +55,15 @@ def test_padding_and_neighbours_change_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["attention", "learned", "planted"])
 def test_attention_weighs_real_tokens_and_is_positive(name: str) -> None:
-    weights = EXPLAINERS[name](planted(), batch(9), LABELS)
+    classifier = planted()
+    weights = EXPLAINERS[name](classifier, classifier.encode(batch(9)), LABELS)
     assert (weights >= 0).all()
 
 
 def test_integrated_gradients_add_up_to_the_evidence() -> None:
     classifier, asked = planted(), batch(9)
     encoded = classifier.encode(asked)
-    weights = integrated_gradients(classifier, asked, LABELS)
+    weights = integrated_gradients(classifier, encoded, LABELS)
     whole = classifier.decoder(encoded).logits[:, LABELS]
     empty = classifier.decoder(type(encoded)(encoded.states * 0, encoded.tokens, encoded.mask)).logits[:, LABELS]
     torch.testing.assert_close(weights.sum(-1), whole - empty, atol=1e-3, rtol=1e-2)
@@ -70,7 +71,7 @@ def test_integrated_gradients_add_up_to_the_evidence() -> None:
 
 def test_occlusion_is_the_fall_when_words_are_hidden() -> None:
     classifier, asked = planted(), batch(6)
-    weights = occlusion(classifier, asked, LABELS)[0]
+    weights = occlusion(classifier, classifier.encode(asked), LABELS)[0]
     whole = classifier(asked).logits[0, LABELS]
     expected, times = torch.zeros(2, 6), torch.zeros(6)
     for start in range(1 - WINDOW, 6):
@@ -88,17 +89,17 @@ def test_a_decoder_without_attention_says_so() -> None:
     encoder = CNN(30, embedding=6, filters=6, kernels=(3,))
     classifier = Classifier(encoder, LastState(encoder.size, 3), BCE()).eval()
     with pytest.raises(InputError, match="no attention"):
-        EXPLAINERS["attention"](classifier, batch(5), LABELS)
+        EXPLAINERS["attention"](classifier, classifier.encode(batch(5)), LABELS)
     with pytest.raises(InputError, match="planted attention"):
-        EXPLAINERS["planted"](classifier, batch(5), LABELS)
-    assert explainer_named("", classifier)(classifier, batch(5), LABELS).any()
+        EXPLAINERS["planted"](classifier, classifier.encode(batch(5)), LABELS)
+    assert explainer_named("", classifier)(classifier, classifier.encode(batch(5)), LABELS).any()
 
 
 def test_a_missing_source_and_an_unknown_explainer_are_refused() -> None:
     encoder = CNN(30, embedding=6, filters=6, kernels=(3,))
     classifier = Classifier(encoder, PlantedDecoder(encoder.size, 3, static=False, planted=False), BCE()).eval()
     with pytest.raises(InputError, match="fitted without static"):
-        EXPLAINERS["static"](classifier, batch(5), LABELS)
+        EXPLAINERS["static"](classifier, classifier.encode(batch(5)), LABELS)
     with pytest.raises(InputError, match="unknown explainer 'atention'.*Did you mean 'attention'"):
         explainer_named("atention", classifier)
 
@@ -107,4 +108,4 @@ def test_pooled_and_attending_decoders_explain_themselves_by_default() -> None:
     encoder = CNN(30, embedding=6, filters=6, kernels=(3,))
     for decoder in (MaxPool(encoder.size, 3), LabelAttention(encoder.size, 3)):
         classifier = Classifier(encoder, decoder, BCE()).eval()
-        assert explainer_named("", classifier)(classifier, batch(5), LABELS).any()
+        assert explainer_named("", classifier)(classifier, classifier.encode(batch(5)), LABELS).any()

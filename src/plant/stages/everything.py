@@ -24,7 +24,7 @@ from plant.relevance.store import load_relevance, name_files, save_relevance
 from plant.stages.fit import fit, frequencies, thresholds
 from plant.stages.fitted import FittedCoder
 from plant.stages.linear import TfidfModel, fit_prior, fit_tfidf
-from plant.stages.models import AveragedModel, ClassifierModel, LinearModel, Model, PriorModel
+from plant.stages.models import AveragedModel, ClassifierModel, LinearModel, Model, PriorModel, probabilities
 from plant.stages.naming import name_labels
 from plant.stages.pretrain import Pretrained, load_pretrained, more_text, pretrain, save_pretrained
 from plant.stages.rank import rank
@@ -98,7 +98,7 @@ def _tuned(
     facts: Mapping[str, Any],
 ) -> FittedCoder:
     """Thresholds, and the temperature where the recipe asks for it, from the choosing notes."""
-    scores = model.probabilities(choosing)
+    scores = probabilities(model, choosing, n_labels=len(view.codes))
     temperature = 1.0
     if recipe.choose.calibrate:
         temperature = fit_temperature(logits_of(scores), choosing.targets(len(view.codes)))

@@ -1,8 +1,9 @@
 """A fitted coder: everything that is needed to code raw text, in memory and as a folder."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,17 @@ from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.data.corpus import Documents
 from plant.data.encode import encode_texts
 from plant.evaluate.calibration import calibrated
+from plant.evaluate.scores import BLOCK, blocks
 from plant.explain.spans import evidence_spans
 from plant.nn.build import Given
 from plant.recipe import Recipe, recipe_from, recipe_table
-from plant.stages.models import Model, unpack_model
+from plant.stages.models import Model, probabilities, readings, unpack_model
 from plant.text.vocab import Vocab
-from plant.types import Evidence, Prediction, Progress, ScoredCode, silent
+from plant.types import Prediction, Progress, ScoredCode, silent
 
 KIND = "coder"
+Weigh = Callable[[Sequence[int]], NDArray[np.float32]]
+"""How much each token of a document speaks for each of some labels."""
 
 
 @dataclass(frozen=True)
@@ -47,56 +51,78 @@ class FittedCoder:
 
     def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
         """Calibrated probabilities, documents x codes."""
-        raw = self.model.probabilities(documents, progress=progress)
-        return raw if self.temperature == 1 else calibrated(raw, self.temperature).astype(np.float32)
+        found = probabilities(self.model, documents, n_labels=len(self.codes), progress=progress)
+        for rows in blocks(len(found), BLOCK // max(1, len(self.codes))):
+            found[rows] = self._calibrated(found[rows])
+        return found
 
     def code(
         self, documents: Documents, *, top: int = 15, evidence: bool = True, explainer: str = ""
     ) -> list[Prediction]:
         """The best codes of each document, and every accepted one; with the words that speak for them."""
-        scores = self.probabilities(documents)
-        return [
-            self._prediction(documents, row, scores[row], top, evidence, explainer) for row in range(len(documents))
+        found: dict[int, Prediction] = {}
+        for rows, reading in readings(self.model, documents, evidence=evidence):
+            scores = self._calibrated(reading.scores)
+            for place, row in enumerate(rows.tolist()):
+                ranked = self._ranked(scores[place], top)
+                if evidence:
+                    ranked = self._explained(documents, row, ranked, partial(reading.weigh, place, explainer=explainer))
+                found[row] = Prediction(documents.ids[row], tuple(ranked))
+        return [found[row] for row in range(len(documents))]
+
+    def weigh(self, documents: Documents, label: int, *, explainer: str = "") -> NDArray[np.float32]:
+        """How much each token of the first document speaks for a label."""
+        return self.model.read(documents, evidence=True).weigh(0, [label], explainer=explainer)[0]
+
+    def explained(self, documents: Documents, codes: Sequence[str], *, explainer: str = "") -> Prediction:
+        """Some codes of the first document, best first, with their evidence."""
+        reading = self.model.read(documents, evidence=True)
+        ranked = [
+            scored
+            for scored in self._ranked(self._calibrated(reading.scores)[0], len(self.codes))
+            if scored.code in codes
         ]
+        explained = self._explained(documents, 0, ranked, partial(reading.weigh, 0, explainer=explainer))
+        return Prediction(documents.ids[0], tuple(explained))
 
     def quantized(self) -> "FittedCoder":
         """The same coder for CPUs with the encoder's weights in eight bits."""
         return replace(self, model=self.model.quantized())
 
-    def explained(self, documents: Documents, scored: Sequence[ScoredCode], explainer: str) -> Prediction:
-        """Codes of the first document with their evidence."""
-        labels = np.array([self.codes.index(one.code) for one in scored])
-        found = self._evidence(documents, 0, labels, explainer)
-        ranked = [replace(one, evidence=spans) for one, spans in zip(scored, found, strict=True)]
-        return Prediction(documents.ids[0], tuple(ranked))
+    def _calibrated(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        return scores if self.temperature == 1 else calibrated(scores, self.temperature).astype(np.float32)
 
-    def _prediction(
-        self, documents: Documents, row: int, scores: NDArray[np.float32], top: int, evidence: bool, explainer: str
-    ) -> Prediction:
+    def _ranked(self, scores: NDArray[np.float32], top: int) -> list[ScoredCode]:
+        """The `top` best codes of a document, or as many as are accepted where those are more."""
         accepted = scores >= self.thresholds
-        order = np.argsort(-scores, kind="stable")
-        labels = order[: max(top, int(accepted.sum()))] if top else order[: int(accepted.sum())]
-        found = self._evidence(documents, row, labels, explainer) if evidence and len(labels) else [()] * len(labels)
-        ranked = [
+        labels = np.argsort(-scores, kind="stable")[: max(top, int(accepted.sum()))]
+        return [
             ScoredCode(
                 code=self.codes[label],
                 description=self.codebook.description(self.codes[label]),
                 probability=float(scores[label]),
                 accepted=bool(accepted[label]),
-                evidence=spans,
             )
-            for label, spans in zip(labels, found, strict=True)
+            for label in labels
         ]
-        return Prediction(documents.ids[row], tuple(ranked))
 
-    def _evidence(
-        self, documents: Documents, row: int, labels: NDArray[np.intp], explainer: str
-    ) -> list[tuple[Evidence, ...]]:
-        weights = self.model.weigh(documents, row, labels.tolist(), explainer=explainer)
+    def _explained(
+        self, documents: Documents, row: int, ranked: Sequence[ScoredCode], weigh: Weigh
+    ) -> list[ScoredCode]:
+        """The codes of a document with the phrases that speak for them."""
+        if not ranked:
+            return []
+        weights = weigh([self._labels[scored.code] for scored in ranked])
         place = slice(documents.token_starts[row], documents.token_starts[row + 1])
-        starts, ends = documents.char_starts[place], documents.char_ends[place]
-        text = documents.text_of(row)
-        return [evidence_spans(weight, starts, ends, text) for weight in weights]
+        starts, ends, text = documents.char_starts[place], documents.char_ends[place], documents.text_of(row)
+        return [
+            replace(scored, evidence=evidence_spans(weight, starts, ends, text))
+            for scored, weight in zip(ranked, weights, strict=True)
+        ]
+
+    @cached_property
+    def _labels(self) -> dict[str, int]:
+        return {code: label for label, code in enumerate(self.codes)}
 
 
 def save_coder(fitted: FittedCoder, path: Path | str, inputs: Mapping[str, str] | None = None) -> Manifest:

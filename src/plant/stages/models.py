@@ -1,16 +1,18 @@
 """What a coder holds: something that gives each code of a note a probability, and can be packed into arrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from plant.data.batches import collate
-from plant.data.corpus import Documents
+from plant.artifact import room_for
+from plant.data.batches import collate, sorted_batches
+from plant.data.corpus import Documents, take
 from plant.errors import InputError
 from plant.explain.table import explainer_named
 from plant.nn.build import Given, asked_for, build_classifier
@@ -29,23 +31,33 @@ from plant.stages.linear import (
     score_tfidf,
     unpack_tfidf,
 )
-from plant.train.classifier import probabilities
+from plant.tensors import Encoded
 from plant.types import Progress, silent
 
 Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")
+TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
 RANKERS = ("decoder.ranker.", "decoder.base.ranker.")  # where a planted decoder, alone or joined, keeps its ranker
+
+
+class Reading(Protocol):
+    """Documents that a model read together: the scores of their codes, and what it takes to explain them."""
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """The probability of each label for each document."""
+        ...
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        """How much each token of a document speaks for each of some labels, [asked, token]; '' is the usual way."""
+        ...
 
 
 class Model(Protocol):
     """Anything that scores the codes of notes."""
 
-    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
-        """The probability of each label for each document."""
-        ...
-
-    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
-        """How much each token of a document speaks for each of some labels, [asked, token]; '' is the usual way."""
+    def read(self, documents: Documents, *, evidence: bool = False) -> Reading:
+        """Read documents as one batch; `evidence` keeps what `weigh` needs."""
         ...
 
     def quantized(self) -> "Model":
@@ -57,6 +69,43 @@ class Model(Protocol):
         ...
 
 
+def readings(
+    model: Model, documents: Documents, *, evidence: bool = False, progress: Progress = silent
+) -> Iterator[tuple[NDArray[np.intp], Reading]]:
+    """All documents, some of similar length at a time, with their row numbers; longest first."""
+    done = 0
+    for rows in sorted_batches(np.diff(documents.token_starts), size=TOGETHER):
+        yield rows, model.read(take(documents, rows), evidence=evidence)
+        done += len(rows)
+        progress("reading notes", done, len(documents))
+
+
+def probabilities(
+    model: Model, documents: Documents, *, n_labels: int, progress: Progress = silent
+) -> NDArray[np.float32]:
+    """The probability of each label for each document."""
+    found = room_for(len(documents), n_labels)
+    for rows, reading in readings(model, documents, progress=progress):
+        found[rows] = reading.scores
+    return found
+
+
+@dataclass(frozen=True)
+class ClassifierReading:
+    """What a classifier made of a batch; `encoded` is kept for explanations only."""
+
+    scores: NDArray[np.float32]
+    classifier: Classifier
+    encoded: Encoded | None
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        assert self.encoded is not None  # or it was read without evidence
+        one = self.encoded.document(row)
+        asked = torch.tensor(list(labels), device=one.tokens.device)
+        weights = explainer_named(explainer, self.classifier)(self.classifier, one, asked)
+        return weights.detach()[0].float().cpu().numpy()
+
+
 @dataclass(frozen=True)
 class ClassifierModel:
     """A trained classifier."""
@@ -65,16 +114,13 @@ class ClassifierModel:
     given: Given
     device: str = "cpu"
 
-    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
-        n_labels = len(self.given.codes)
-        return probabilities(self.classifier, documents, n_labels=n_labels, device=self.device, progress=progress)
-
-    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+    @torch.no_grad()
+    def read(self, documents: Documents, *, evidence: bool = False) -> ClassifierReading:
         self.classifier.eval()
-        batch = collate(documents, [row]).to(self.device)
-        explain = explainer_named(explainer, self.classifier)
-        weights = explain(self.classifier, batch, torch.tensor(list(labels), device=self.device))
-        return weights.detach()[0, :, batch.mask[0].cpu()].float().cpu().numpy()
+        batch = collate(documents, range(len(documents))).to(self.device)
+        encoded = self.classifier.encode(batch) if evidence else None
+        decoded = self.classifier(batch) if encoded is None else self.classifier.decoder(encoded)
+        return ClassifierReading(decoded.logits.sigmoid().cpu().numpy(), self.classifier, encoded)
 
     def quantized(self) -> "ClassifierModel":
         encoder = self.classifier.encoder
@@ -91,16 +137,24 @@ class ClassifierModel:
 
 
 @dataclass(frozen=True)
+class PriorReading:
+    """Scores in which no word has a say."""
+
+    scores: NDArray[np.float32]
+    documents: Documents
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        return np.zeros((len(labels), len(self.documents.tokens_of(row))), np.float32)
+
+
+@dataclass(frozen=True)
 class PriorModel:
     """The same codes for everybody."""
 
     prior: FrequencyPrior
 
-    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
-        return score_prior(self.prior, documents)
-
-    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
-        return np.zeros((len(labels), len(documents.tokens_of(row))), np.float32)  # no word has a say
+    def read(self, documents: Documents, *, evidence: bool = False) -> PriorReading:
+        return PriorReading(score_prior(self.prior, documents), documents)
 
     def quantized(self) -> "PriorModel":
         return self
@@ -110,18 +164,27 @@ class PriorModel:
 
 
 @dataclass(frozen=True)
+class LinearReading:
+    """Scores to which each word adds its own."""
+
+    scores: NDArray[np.float32]
+    tfidf: TfidfModel
+    documents: Documents
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        if explainer not in ("", "contribution"):
+            raise InputError(f"a linear model explains itself by 'contribution' only, not by {explainer!r}")
+        return explain_tfidf(self.tfidf, self.documents, row, np.asarray(labels, np.int64)).astype(np.float32)
+
+
+@dataclass(frozen=True)
 class LinearModel:
     """TF-IDF and logistic regression."""
 
     tfidf: TfidfModel
 
-    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
-        return score_tfidf(self.tfidf, documents)
-
-    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
-        if explainer not in ("", "contribution"):
-            raise InputError(f"a linear model explains itself by 'contribution' only, not by {explainer!r}")
-        return explain_tfidf(self.tfidf, documents, row, np.asarray(labels, np.int64)).astype(np.float32)
+    def read(self, documents: Documents, *, evidence: bool = False) -> LinearReading:
+        return LinearReading(score_tfidf(self.tfidf, documents), self.tfidf, documents)
 
     def quantized(self) -> "LinearModel":
         return self
@@ -131,18 +194,28 @@ class LinearModel:
 
 
 @dataclass(frozen=True)
+class AveragedReading:
+    """The mean of what several models say."""
+
+    members: tuple[Reading, ...]
+
+    @cached_property
+    def scores(self) -> NDArray[np.float32]:
+        return np.mean([member.scores for member in self.members], axis=0, dtype=np.float32)
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        every = [member.weigh(row, labels, explainer=explainer) for member in self.members]
+        return np.mean(every, axis=0, dtype=np.float32)
+
+
+@dataclass(frozen=True)
 class AveragedModel:
     """Several models: the mean of their probabilities and of their explanations."""
 
     members: tuple[Model, ...]
 
-    def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
-        every = [member.probabilities(documents, progress=progress) for member in self.members]
-        return np.mean(every, axis=0, dtype=np.float32)
-
-    def weigh(self, documents: Documents, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
-        every = [member.weigh(documents, row, labels, explainer=explainer) for member in self.members]
-        return np.mean(every, axis=0, dtype=np.float32)
+    def read(self, documents: Documents, *, evidence: bool = False) -> AveragedReading:
+        return AveragedReading(tuple(member.read(documents, evidence=evidence) for member in self.members))
 
     def quantized(self) -> "AveragedModel":
         return AveragedModel(tuple(member.quantized() for member in self.members))
