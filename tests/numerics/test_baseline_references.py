@@ -91,8 +91,8 @@ def laat_vectors(head: nn.Module, states: Tensor) -> Tensor:
 def lstm(model: nn.ModuleDict, document: Tensor) -> Tensor:
     weights, inputs = model["encoder"].recurrent, words(model, document)
 
-    def run(inputs: Tensor, end: str) -> Tensor:
-        w, u, b, c = (getattr(weights, f"{name}_l0{end}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    def run(inputs: Tensor, layer: nn.Module) -> Tensor:
+        w, u, b, c = (getattr(layer, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
         hidden, cell, states = torch.zeros_like(u[0]), torch.zeros_like(u[0]), []
         for x in inputs:
             i, f, g, o = (w @ x + b + u @ hidden + c).chunk(4)
@@ -101,14 +101,14 @@ def lstm(model: nn.ModuleDict, document: Tensor) -> Tensor:
             states.append(hidden)
         return torch.stack(states)
 
-    return torch.cat([run(inputs, ""), run(inputs.flip(0), "_reverse").flip(0)], dim=1)
+    return torch.cat([run(inputs, weights.ahead[0]), run(inputs.flip(0), weights.back[0]).flip(0)], dim=1)
 
 
 def gru_ends(model: nn.ModuleDict, document: Tensor) -> Tensor:
     weights, inputs = model["encoder"].recurrent, words(model, document)
 
-    def run(inputs: Tensor, end: str) -> Tensor:
-        w, u, b, c = (getattr(weights, f"{name}_l0{end}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    def run(inputs: Tensor, layer: nn.Module) -> Tensor:
+        w, u, b, c = (getattr(layer, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
         hidden = torch.zeros_like(u[0])
         for x in inputs:
             (r, z, n), (r2, z2, n2) = (w @ x + b).chunk(3), (u @ hidden + c).chunk(3)
@@ -116,7 +116,7 @@ def gru_ends(model: nn.ModuleDict, document: Tensor) -> Tensor:
             hidden = (1 - update) * (n + (r + r2).sigmoid() * n2).tanh() + update * hidden
         return hidden
 
-    return torch.cat([run(inputs, ""), run(inputs.flip(0), "_reverse")])
+    return torch.cat([run(inputs, weights.ahead[0]), run(inputs.flip(0), weights.back[0])])
 
 
 def linear(layer: nn.Linear, vector: Tensor) -> Tensor:

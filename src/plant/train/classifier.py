@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from plant.artifact import room_for
 from plant.data.batches import collate, shuffled_batches, sorted_batches
 from plant.data.corpus import Documents
 from plant.nn.classifier import Classifier
@@ -85,7 +86,7 @@ def probabilities(
 ) -> NDArray[np.float32]:  # fmt: skip
     """The probability of each label for each document."""
     classifier.eval()
-    result = np.empty((len(documents), n_labels), np.float32)
+    result = room_for(len(documents), n_labels)
     done = 0
     for rows in sorted_batches(np.diff(documents.token_starts), size=batch):
         logits = classifier(collate(documents, rows).to(device)).logits
@@ -273,7 +274,9 @@ def encoder_layers_of(groups: Sequence[Group]) -> list[Group]:
 
 def _optimizer(groups: Sequence[Group], recipe: Fit) -> torch.optim.AdamW:
     settings = [{"params": list(group.parameters)} for group in groups]
-    return torch.optim.AdamW(settings, lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=recipe.weight_decay)
+    return torch.optim.AdamW(
+        settings, lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=recipe.weight_decay, fused=True
+    )
 
 
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
