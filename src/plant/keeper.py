@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from plant.artifact import is_artifact, read_manifest
+from plant.artifact import check_replaceable, is_artifact, read_manifest
 
 Thing = TypeVar("Thing")
 Save = Callable[[Thing, Path, Mapping[str, str]], object]
@@ -57,6 +57,7 @@ class InFolder:
         if unchanged(path, kind, inputs):
             self.told(name, False)
             return load(path)
+        check_replaceable(path, kind)  # before the work, not after it
         thing = make()
         save(thing, path, inputs)
         checkpoint = self.checkpoint(name, inputs)

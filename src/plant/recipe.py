@@ -83,6 +83,11 @@ class Pretrain:
     mixed_precision: bool = True  # on GPUs only
     checkpoint_minutes: float = 5.0
 
+    def __post_init__(self) -> None:
+        for name in ("embedding", "hidden", "layers", "epochs", "batch", "bptt", "learning_rate", "clip"):
+            if getattr(self, name) <= 0:
+                raise RecipeError(f"pretrain.{name} must be above 0, not {getattr(self, name)}")
+
 
 @dataclass(frozen=True)
 class Vectors:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from plant.artifact import read_manifest
+from plant.cli.main import main
 from plant.cli.show_language_model import show_language_model
 from plant.data.store import save_corpus
 from plant.errors import InputError
@@ -95,4 +96,48 @@ def test_a_language_model_shows_its_facts_and_words_of_its_own(
     assert len(shown["samples"]) == 2
     assert all(text.split()[0] == "worda" and len(text.split()) <= 5 for text in shown["samples"])
     show_language_model(tmp_path / "lm")
-    assert "perplexity" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "perplexity" in shown
+    assert "held out text: no" in shown
+
+
+def test_a_prompt_is_for_the_language_model_of_a_run(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = replace(RECIPE, pretrain=replace(TINY, direction="backward"))
+    pretrain_once(corpus, tmp_path / "run" / "language-model-backward", recipe)
+    for what in (["language-model", str(tmp_path / "run")], [str(tmp_path / "run")]):
+        with pytest.raises(SystemExit) as ended:
+            main(["show", *what, "--prompt", "worda", "--words", "2", "--samples", "1"])
+        assert ended.value.code == 0
+        assert "direction: backward" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--set", "pretrain.batch=0"], "pretrain.batch must be above 0"),
+        (["--set", "pretrain.layers=0"], "pretrain.layers must be above 0"),
+        (["--device", "nonsense"], "--device nonsense: torch finds no such device"),
+        (["--text", "nowhere.jsonl"], "no file 'nowhere.jsonl'"),
+        (["--start", "nowhere"], "nowhere does not exist"),
+        (["--published", "nowhere.pth", "nowhere.pkl"], "no file nowhere.pth"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], sentence: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["pretrain", str(corpus), "--out", str(tmp_path / "lm"), *options])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+def test_a_target_with_other_content_is_refused_before_the_training(corpus: Path) -> None:
+    def train(what: str, done: int, total: int | None) -> None:
+        raise AssertionError("it should not have begun")
+
+    with pytest.raises(InputError, match="other content"):
+        pretrain_once(corpus, corpus, RECIPE, progress=train)

@@ -2,6 +2,7 @@
 
 import argparse
 
+from plant.errors import InputError
 from plant.recipe import Recipe, load_recipe
 
 
@@ -15,6 +16,23 @@ def add_recipe_options(parser: argparse.ArgumentParser, *, default: str = "plant
 def chosen_recipe(arguments: argparse.Namespace) -> Recipe:
     """The recipe that the options name, with its overrides."""
     return load_recipe(arguments.recipe, arguments.overrides)
+
+
+def add_device_option(parser: argparse.ArgumentParser) -> None:
+    """`--device`."""
+    parser.add_argument("--device", default="", help="cpu or cuda (default: cuda where there is one)")
+
+
+def chosen_device(arguments: argparse.Namespace) -> str:
+    """The device that the option names, if this machine has it."""
+    import torch
+
+    device: str = arguments.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch raises either, with pages of advice
+        raise InputError(f"--device {device}: torch finds no such device here; leave the option out") from error
+    return device
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:

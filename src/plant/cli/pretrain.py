@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.cli.console import progress, say
-from plant.cli.options import add_recipe_options, chosen_recipe
+from plant.cli.options import add_device_option, add_recipe_options, chosen_device, chosen_recipe
 
 if TYPE_CHECKING:
     from plant.train.language_model import Epoch
@@ -18,11 +18,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the language model")
     parser.add_argument("--text", action="append", default=[], metavar="FILE",
                         help="more text: jsonl, csv, parquet (also .gz) or txt; may be repeated")  # fmt: skip
+    parser.add_argument("--text-column", default="", help="column of the texts in these files")
     parser.add_argument("--start", default="", metavar="DIR",
                         help="an earlier language model to start from, whatever its words")  # fmt: skip
     parser.add_argument("--published", nargs=2, metavar=("WEIGHTS", "WORDS"),
                         help="start from the published AWD-LSTM: its .pth file and its list of words")  # fmt: skip
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
+    add_device_option(parser)
     add_recipe_options(parser)
 
 
@@ -35,8 +36,9 @@ def run(arguments: argparse.Namespace) -> None:
             Path(arguments.out),
             chosen_recipe(arguments),
             texts=arguments.text,
+            text_column=arguments.text_column,
             start=Start(arguments.start, tuple(arguments.published) if arguments.published else None),
-            device=arguments.device,
+            device=chosen_device(arguments),
             told=say,
             log=_tell_epoch,
             progress=tell,

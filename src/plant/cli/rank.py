@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.cli.console import progress, say
-from plant.cli.options import add_recipe_options, chosen_recipe
+from plant.cli.options import add_device_option, add_recipe_options, chosen_device, chosen_recipe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("relevance", metavar="RELEVANCE", help="folder that `plant relate` wrote")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the ranker")
     parser.add_argument("--language-model", metavar="DIR", help="start the words from the embeddings of this model")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, ... (default: cpu)")
+    add_device_option(parser)
     add_recipe_options(parser)
 
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     def make() -> TrainedRanker:
         vectors = _vectors(arguments.language_model, vocab) if arguments.language_model else None
-        checkpoint, device = keeper.checkpoint(out.name, inputs), arguments.device
+        checkpoint, device = keeper.checkpoint(out.name, inputs), chosen_device(arguments)
         return rank(
             relevance, section, seed=recipe.seed, vectors=vectors, checkpoint=checkpoint, device=device, progress=tell
         )

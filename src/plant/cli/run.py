@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import print_table, progress, say
-from plant.cli.options import add_plan_options, add_recipe_options, chosen_recipe
+from plant.cli.options import add_device_option, add_plan_options, add_recipe_options, chosen_device, chosen_recipe
 from plant.cli.prepare import add_source_options, request_of
 
 SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", default="", metavar="DIR",
                         help="folder for what several runs have in common: corpus, relevance, ranker, word vectors, "
                         "language models (default: RUN)")  # fmt: skip
-    parser.add_argument("--device", default="", help="cpu or cuda (default: cuda where there is one)")
+    add_device_option(parser)
     parser.add_argument("--json", action="store_true", help="print the measures as JSON")
     add_source_options(parser)
     add_plan_options(parser)
@@ -24,13 +24,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    import torch
-
     from plant.evaluate.render import json_of, write_report
     from plant.pipeline.run import run as run_all
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
-    device = arguments.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = chosen_device(arguments)
     with progress() as tell:
         name = Path(arguments.recipe).stem
         shared = Path(arguments.shared) if arguments.shared else None

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from plant.data.corpus import Corpus
     from plant.data.summary import CorpusSummary
 
-PARTS = ("corpus", "relevance", "ranker", "language-model-forward", "language-model-backward", "coder", "predictions")
+PARTS = ("corpus", "relevance", "ranker", "language-model", "language-model-forward", "language-model-backward",
+         "coder", "predictions")  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="*", metavar="[relevance | language-model-forward | ...] PATH",
+    parser.add_argument("what", nargs="*", metavar="[relevance | language-model | ...] PATH",
                         help="folder of an artifact or of a run, and which part of a run to show")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--plot", metavar="FILE", help="draw it into a .png, .svg or .html file")
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from plant.artifact import read_manifest
 
-    path = _folder(arguments.what, code=arguments.code)
+    path = _folder(arguments.what, meant=_meant(arguments))
     manifest = read_manifest(path)
     arguments.path = str(path)
     if manifest.kind == "corpus":
@@ -48,14 +49,22 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps({"kind": manifest.kind, **manifest.facts}, indent=2, ensure_ascii=False))
 
 
-def _folder(words: Sequence[str], *, code: str | None) -> Path:
-    """The artifact that `[part] path` means; a run stands for its relevance where a code is asked for."""
+def _meant(arguments: argparse.Namespace) -> str:
+    """The part of a run that the options speak of."""
+    if arguments.code:
+        return "relevance"
+    return "language-model" if arguments.prompt else "corpus"
+
+
+def _folder(words: Sequence[str], *, meant: str) -> Path:
+    """The artifact that `[part] path` means; a run stands for the part that is meant where it names none."""
     if not words or len(words) > 2 or (len(words) == 2 and words[0] not in PARTS):
         raise InputError(f"plant show takes a folder, or one of {', '.join(PARTS)} and a folder")
     path, part = Path(words[-1]), words[0] if len(words) == 2 else ""
     if path.is_dir() and not (path / "manifest.json").is_file():
-        inner = part or ("relevance" if code else "corpus")
-        return path / inner if (path / inner / "manifest.json").is_file() else path
+        inner = part or meant
+        folders = (path / name for name in (inner, f"{inner}-forward", f"{inner}-backward"))
+        return next((folder for folder in folders if (folder / "manifest.json").is_file()), path)
     return path
 
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from plant.cli.console import print_table
+from plant.errors import InputError
 
 
 def add_language_model_options(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,8 @@ def show_language_model(
     """Print a language model's facts and `samples` continuations of a prompt."""
     from plant.stages.pretrain import load_pretrained
 
+    if temperature <= 0 or words < 0 or samples < 0:
+        raise InputError("--temperature must be above 0, and --words and --samples not below")
     pretrained = load_pretrained(path)
     model, history = pretrained.model, pretrained.history
     texts = [continuation(model, prompt, count=words, temperature=temperature, seed=seed + n) for n in range(samples)]
@@ -37,13 +40,19 @@ def show_language_model(
         print(json.dumps(_facts(pretrained) | {"samples": texts}, ensure_ascii=False))
         return
     for name, value in _facts(pretrained).items():
-        print(
-            f"{name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"{name.replace('_', ' ')}: {value}"
-        )
+        print(f"{name.replace('_', ' ')}: {_spelled(value)}")
     rows = [[e.number, e.loss, e.perplexity or "-", e.accuracy or "-", round(e.tokens_per_second)] for e in history]
     print_table(["epoch", "loss", "perplexity", "accuracy", "tokens/s"], rows)
     for text in texts:
         print(f"\n{text}")
+
+
+def _spelled(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def continuation(model, prompt: str, *, count: int, temperature: float, seed: int) -> str:  # type: ignore[no-untyped-def]

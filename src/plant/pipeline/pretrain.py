@@ -48,6 +48,7 @@ def pretrain_once(
     recipe: Recipe,
     *,
     texts: Sequence[str] = (),
+    text_column: str = "",
     start: Start = Start(),  # noqa: B008  # frozen
     device: str = "cpu",
     told: Callable[[str], None] = lambda sentence: None,
@@ -55,7 +56,7 @@ def pretrain_once(
     progress: Progress = silent,
 ) -> Pretrained:
     """Train the language model of a corpus and of more `texts` into `out`, unless one of the same things is there."""
-    inputs = _inputs(corpus_path, recipe, texts, start)
+    inputs = _inputs(corpus_path, recipe, texts, text_column, start)
     keeper = InFolder(out.parent, told=lambda name, new: told(f"{'written' if new else 'already there'}: {out}"))
 
     def make() -> Pretrained:
@@ -64,7 +65,7 @@ def pretrain_once(
             training_view(corpus),
             recipe.pretrain,
             seed=recipe.seed,
-            more=[*more_text(corpus, recipe.pretrain), *_further(texts, corpus, recipe, told)],
+            more=[*more_text(corpus, recipe.pretrain), *_further(texts, text_column, corpus, recipe, told)],
             dev=None if recipe.pretrain.held_out_text else dev_text(corpus),
             start=start.load(recipe.pretrain),
             checkpoint=keeper.checkpoint(out.name, inputs),
@@ -90,10 +91,12 @@ def dev_text(corpus: Corpus) -> Documents | None:
     return take(corpus.documents, rows) if len(rows) else None
 
 
-def _further(texts: Sequence[str], corpus: Corpus, recipe: Recipe, told: Callable[[str], None]) -> Iterator[Documents]:
+def _further(
+    texts: Sequence[str], text_column: str, corpus: Corpus, recipe: Recipe, told: Callable[[str], None]
+) -> Iterator[Documents]:
     """The texts of files as documents of the corpus's vocabulary."""
     for name in texts:
-        repeated, notes = 0, read_texts(name)
+        repeated, notes = 0, read_texts(name, text_column=text_column)
         while some := list(islice(notes, NOTES_AT_A_TIME)):
             encoded = encode_texts([note.text for note in some], corpus.vocab, recipe.prepare)
             kept, found = (encoded, 0) if recipe.pretrain.held_out_text else without_held_out(encoded, corpus)
@@ -103,7 +106,7 @@ def _further(texts: Sequence[str], corpus: Corpus, recipe: Recipe, told: Callabl
             told(f"{name}: {repeated:,} texts left out, they are held-out notes of the corpus")
 
 
-def _inputs(corpus: Path, recipe: Recipe, texts: Sequence[str], start: Start) -> dict[str, str]:
+def _inputs(corpus: Path, recipe: Recipe, texts: Sequence[str], text_column: str, start: Start) -> dict[str, str]:
     """Digests of everything that decides the model."""
     files = [fingerprint(name) for name in (*texts, *(start.published or ()))]
     return {
@@ -111,6 +114,6 @@ def _inputs(corpus: Path, recipe: Recipe, texts: Sequence[str], start: Start) ->
         "recipe": digest_of(
             {"pretrain": asdict(recipe.pretrain), "prepare": asdict(recipe.prepare), "seed": recipe.seed}
         ),
-        **({"files": digest_of(files)} if files else {}),
+        **({"files": digest_of([*files, text_column])} if files else {}),
         **({"start": read_manifest(start.model).digest} if start.model else {}),
     }

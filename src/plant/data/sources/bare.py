@@ -26,7 +26,7 @@ def read_texts(
     if name == "-":
         return checked(_from_stream(stream or sys.stdin, options))
     if not path.is_file():
-        raise InputError(f"no file {name!r} of notes to code")
+        raise InputError(f"no file {name!r} of texts")
     if suffix_of(path) in ("txt", ""):
         return checked(iter([Note(stem_of(path), read_text(path))]))
     return checked(_from_records(records(path), options, name=stem_of(path)))
