@@ -95,6 +95,14 @@ def test_measures_are_printed_as_json(runs: Path) -> None:
     assert {"micro-F1", "macro-F1 (mean of labels)", "macro-F1 (of macro-P and macro-R)"} <= set(measures)
 
 
+def test_explanations_are_measured_once_and_stand_in_the_report(runs: Path) -> None:
+    ask = ("evaluate", "runs/tfidf", "--explanations", "5", "--json", "--rounds", "0")
+    figures = json.loads(plant(*ask, cwd=runs))["explanations"]
+    assert figures["contribution"]["comprehensiveness"] > figures["random"]["comprehensiveness"]
+    assert json.loads(plant(*ask, cwd=runs))["explanations"] == figures  # the seconds too: nothing was measured again
+    assert "contribution" in (runs / "runs" / "tfidf" / "report" / "report.html").read_text()
+
+
 def test_parts_are_listed(runs: Path) -> None:
     parts = json.loads(plant("parts", "--json", cwd=runs))
     assert {"plant", "caml", "laat", "prior", "tfidf"} <= set(parts["recipes"])

@@ -32,6 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", metavar="FOLDER", help="write report.html, .md and .json there (default: RUN/report)"
     )
+    parser.add_argument("--explanations", type=int, nargs="?", const=100, default=0, metavar="N",
+                        help="measure also every explainer of the RUN's coder, on N reported notes (default: 100): "
+                        "against the words that people marked, and by leaving words out")  # fmt: skip
+    parser.add_argument("--explainers", default="", metavar="NAME,NAME", help="only these, and `random` to compare")
+    parser.add_argument("--corpus", metavar="FOLDER", help="the corpus of the run (default: RUN/corpus)")
     parser.add_argument("--submission", metavar="FILE", help="write the run file of a shared task")
     parser.add_argument(
         "--task", choices=("cantemist", "codiesp"), default="cantemist", help="whose (default: cantemist)"
@@ -61,6 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.stages.evaluate import Settings, evaluate
 
     scored, folder = _scored(arguments)
+    if arguments.explanations:
+        scored = _with_explanations(scored, arguments)
     settings = Settings(
         cutoffs=_cutoffs(arguments.cutoffs),
         without=arguments.without,
@@ -127,6 +134,24 @@ def _scored(arguments: argparse.Namespace) -> tuple["Scored", Path | None]:
     raise InputError("name a RUN, or give both --gold and --predictions")
 
 
+def _with_explanations(scored: "Scored", arguments: argparse.Namespace) -> "Scored":
+    """The scores with what was measured of each explainer beside them."""
+    from dataclasses import replace
+
+    from plant.cli.console import progress
+    from plant.pipeline.explanations import measure_explanations
+
+    if not arguments.run_folder or arguments.explanations < 0:
+        raise InputError("--explanations needs a RUN with a coder, and a number of notes")
+    names = [name.strip() for name in arguments.explainers.split(",") if name.strip()]
+    corpus = Path(arguments.corpus) if arguments.corpus else None
+    with progress() as tell:
+        figures = measure_explanations(
+            Path(arguments.run_folder), notes=arguments.explanations, names=names, corpus=corpus, progress=tell
+        )
+    return replace(scored, frame=replace(scored.frame, explanations=figures))
+
+
 def _cutoffs(text: str) -> Sequence[int]:
     try:
         cutoffs = tuple(int(part) for part in text.split(","))
@@ -148,6 +173,10 @@ def _print(report: "Report") -> None:
         for name, value in report.measures.items()
     ]
     print_table(("measure", "value", "95 % interval", "prior"), rows)
+    if explanations := report.frame.explanations:
+        print()
+        names = list(next(iter(explanations.values())))
+        print_table(("explainer", *names), [(name, *row.values()) for name, row in explanations.items()])
     for title, groups in (("training notes", report.bins), ("chapter", report.chapters)):
         if groups:
             print()

@@ -10,16 +10,17 @@ from plant.evaluate.lists import Lists, lists_of_mask
 from plant.evaluate.scores import BLOCK, Dense, Ranked, Values, blocks
 
 Goal = Literal["micro-F1", "macro-F1"]
+Gold = Lists | NDArray[np.generic]
+"""The gold labels of dev notes: lists, or a matrix that is not zero where a label is gold."""
+
 CANDIDATES = 400  # thresholds tried for macro-F1, at equal steps of the gold scores' order
 
 
-def tune_global_threshold(
-    scores: NDArray[np.floating], targets: NDArray[np.generic], *, measure: Goal = "micro-F1"
-) -> float:
+def tune_global_threshold(scores: NDArray[np.floating], targets: Gold, *, measure: Goal = "micro-F1") -> float:
     """The threshold with the best micro-F1 (exact) or macro-F1 (best of 400) on a dev matrix, documents x labels."""
     if measure not in ("micro-F1", "macro-F1"):
         raise InputError(unknown("goal of a threshold:", measure, ["micro-F1", "macro-F1"]))
-    dense, gold = _dense(scores), lists_of_mask(targets)
+    dense, gold = _dense(scores), _lists(targets)
     if not len(gold.labels):
         raise InputError("a threshold cannot be tuned on notes without codes")
     return _best_macro(dense, gold) if measure == "macro-F1" else best_threshold(dense, gold, n_labels=scores.shape[1])
@@ -37,14 +38,14 @@ def best_threshold(scores: Dense | Ranked, gold: Lists, *, n_labels: int) -> flo
 
 
 def tune_label_thresholds(
-    scores: NDArray[np.floating], targets: NDArray[np.generic], *, shrinkage: float = 10.0
+    scores: NDArray[np.floating], targets: Gold, *, shrinkage: float = 10.0
 ) -> NDArray[np.float32]:
     """A threshold per label: its own best by F1, drawn to the global one the more the fewer dev notes have the label.
 
     A label with n gold dev notes gets (n x own + shrinkage x global) / (n + shrinkage).
     """
-    dense, gold = _dense(scores), lists_of_mask(targets)
-    common = tune_global_threshold(scores, targets)
+    dense, gold = _dense(scores), _lists(targets)
+    common = tune_global_threshold(scores, gold)
     thresholds = np.full(scores.shape[1], common)
     own_scores = dense.scores_of(gold).astype(np.float32)
     for column, entries in dense.columns(gold):
@@ -55,6 +56,10 @@ def tune_label_thresholds(
 
 def _dense(scores: NDArray[np.floating]) -> Dense:
     return Dense(scores.astype(np.float32, copy=False), np.zeros(scores.shape[1], np.float32))
+
+
+def _lists(gold: Gold) -> Lists:
+    return gold if isinstance(gold, Lists) else lists_of_mask(gold)
 
 
 def _best_in_label(column: Values, positives: Values) -> float:

@@ -1,12 +1,16 @@
 """Predict: the scores of the reported notes, with all that evaluation needs to believe them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from plant.artifact import MAX_IN_MEMORY
 from plant.data.corpus import Corpus, Role, gold_codes, held_out
 from plant.evaluate.scored import Frame, Scored, scored_densely
 from plant.stages.fitted import FittedCoder
 from plant.types import Progress, silent
+
+BEST = 1000  # codes of a note
 
 
 def score_role(
@@ -33,7 +37,7 @@ def score_role(
             for row in history
         ),
     )
-    return scored_densely(
+    scored = scored_densely(
         fitted.probabilities(documents, progress=progress),
         ids=documents.ids,
         codes=fitted.codes,
@@ -44,3 +48,11 @@ def score_role(
         codebook=fitted.codebook,
         frame=frame,
     )
+    return scored if len(scored) * len(fitted.codes) <= MAX_IN_MEMORY else best_only(scored)
+
+
+def best_only(scored: Scored) -> Scored:
+    """The same documents with the best codes of each, where all scores would be too many to keep."""
+    remark = f"Of each note the {BEST:,} best codes are kept: codes beyond count as ranked last."
+    frame = replace(scored.frame, remarks=(*scored.frame.remarks, remark))
+    return replace(scored, scores=scored.scores.top(BEST), frame=frame)

@@ -169,15 +169,18 @@ class _Training:
             encoded = self.classifier.encode(batch)
             return replace(encoded, states=encoded.states.float())
         width = stored[0].shape[1]
-        states = torch.zeros(*batch.tokens.shape, width)
+        states, mask = torch.zeros(*batch.tokens.shape, width), torch.zeros(batch.tokens.shape, dtype=torch.bool)
         for place, row in enumerate(rows):
             states[place, : len(stored[row])] = stored[row]
-        return Encoded(states.to(self.device), batch.tokens, batch.mask)
+            mask[place, : len(stored[row])] = True
+        return Encoded(states.to(self.device), batch.tokens, mask.to(self.device))
 
     @torch.no_grad()
     def _stored_states(self) -> list[Tensor] | None:
         """The states of every fitted note under the frozen encoder, or None where they would take too much memory."""
         documents = self.notes.fitted
+        if getattr(self.classifier.decoder, "reads_windows", False):
+            return None
         if len(documents.tokens) * self.classifier.encoder.size * 4 > self.recipe.cache_gigabytes * 1e9:
             return None
         self.classifier.eval()
