@@ -1,16 +1,21 @@
 """Perplexity of a trained language model beside that of a modified Kneser-Ney 3-gram, on the same tokens.
 
-    python benchmarks/perplexity.py CORPUS LANGUAGE_MODEL [--int8] [--json]
+    plant prepare ../shared/corpora/cantemist --out corpus --fit train --choose dev1 --report dev2
+    plant pretrain corpus --out lm
+    python benchmarks/perplexity.py corpus lm [--role choose] [--json]
 
+Without a corpus it takes the demo corpus, and a small model that it trains on it for one epoch.
 Both are fitted on the fitted and the unlabelled notes of the corpus (the language model by `plant pretrain`), have the
 same vocabulary with one unknown word, and foresee every token and the end of each reported note. The 3-gram follows
-Chen and Goodman 1999: interpolated, three discounts for each order, continuation counts below the highest.
+Chen and Goodman 1999: interpolated, three discounts for each order, continuation counts below the highest. The language
+model is measured a second time with weights of eight bits.
 """
 
 import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,38 +107,61 @@ def with_role(corpus: Corpus, *roles: Role) -> Documents:
     return take(corpus.documents, np.flatnonzero(np.isin(corpus.role, roles)))
 
 
-def reference_perplexity(corpus: Corpus) -> float:
-    """Of the 3-gram on the reported notes."""
+def reference_perplexity(corpus: Corpus, measured_on: Documents) -> float:
+    """Of the 3-gram."""
     model = fit_kneser_ney(trigrams_of(with_role(corpus, Role.FIT, Role.UNLABELLED)), len(corpus.vocab))
-    return float(np.exp(-np.log(model.probability(trigrams_of(with_role(corpus, Role.REPORT)))).mean()))
+    return float(np.exp(-np.log(model.probability(trigrams_of(measured_on))).mean()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("language_model", type=Path)
-    parser.add_argument("--int8", action="store_true", help="measure the network with weights of eight bits as well")
+    parser.add_argument("corpus", type=Path, nargs="?")
+    parser.add_argument("language_model", type=Path, nargs="?")
+    parser.add_argument("--role", choices=("report", "choose"), default="report", help="notes that are foreseen")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    found = measured(load_corpus(arguments.corpus), arguments.language_model, int8=arguments.int8)
+    with TemporaryDirectory() as folder:
+        given = (arguments.corpus, arguments.language_model) if arguments.language_model else of_demo(Path(folder))
+        found = measured(load_corpus(given[0]), given[1], Role[arguments.role.upper()])
     print(
         json.dumps({"perplexity": found}) if arguments.json else "\n".join(f"{k:24} {v:.4f}" for k, v in found.items())
     )
 
 
-def measured(corpus: Corpus, path: Path, *, int8: bool) -> dict[str, float]:
-    """Perplexities on the reported notes; `ratio` is how many times lower than the 3-gram's the model's is."""
+def of_demo(folder: Path) -> tuple[Path, Path]:
+    """The demo corpus and a small language model of it."""
+    from plant.pipeline.prepare import Request, prepare_once
+    from plant.pipeline.pretrain import pretrain_once
+    from plant.recipe import load_recipe
+
+    recipe = load_recipe("plant", ["pretrain.embedding=64", "pretrain.hidden=128", "pretrain.epochs=1"])
+    prepare_once(Request("demo"), folder / "corpus", recipe)
+    pretrain_once(folder / "corpus", folder / "lm", recipe)
+    return folder / "corpus", folder / "lm"
+
+
+def measured(corpus: Corpus, path: Path, role: Role) -> dict[str, float]:
+    """Perplexities on the notes of a role; `ratio` is how many times lower than the 3-gram's the model's is."""
     from plant.nn.language_model_store import load_language_model
     from plant.nn.quantized import Int8AWDLSTM
     from plant.train.language_model import fluency
 
-    model, reported = load_language_model(path), with_role(corpus, Role.REPORT)
-    reference, ours = reference_perplexity(corpus), fluency(model, reported)
-    found = {"three_gram": reference, "language_model": ours.perplexity, "accuracy": ours.accuracy}
-    if int8:
-        model.network = Int8AWDLSTM(model.network)
-        found["language_model_int8"] = fluency(model, reported).perplexity
-    return found | {"ratio": reference / ours.perplexity, "lower_by_percent": 100 * (1 - ours.perplexity / reference)}
+    model, notes = load_language_model(path), with_role(corpus, role)
+    if model.vocab != corpus.vocab or not len(notes):
+        raise SystemExit("the model must have the words of this corpus, and the corpus notes to foresee")
+    reference, ours = reference_perplexity(corpus, notes), fluency(model, notes)
+    model.network = Int8AWDLSTM(model.network)  # type: ignore[assignment]  # it reads in the same way
+    rounded = fluency(model, notes)
+    return {
+        "ratio": reference / ours.perplexity,
+        "lower_by_percent": 100 * (1 - ours.perplexity / reference),
+        "three_gram": reference,
+        "language_model": ours.perplexity,
+        "accuracy": ours.accuracy,
+        "language_model_int8": rounded.perplexity,
+        "int8_loss_percent": 100 * (rounded.perplexity / ours.perplexity - 1),
+        "foreseen": float(len(notes.tokens) + len(notes)),
+    }
 
 
 if __name__ == "__main__":
