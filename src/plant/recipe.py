@@ -90,6 +90,22 @@ class Pretrain:
 
 
 @dataclass(frozen=True)
+class Masked:
+    """Further training of a transformer on the corpus's text, by guessing words that are hidden from it."""
+
+    epochs: int = 0  # 0: none
+    window: int = 128  # sub-words read at a time
+    batch: int = 32  # windows
+    share: float = 0.15  # of the sub-words that are to be guessed
+    learning_rate: float = 5e-5
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
+    mixed_precision: bool = True  # on GPUs only
+    checkpoint_minutes: float = 5.0
+
+
+@dataclass(frozen=True)
 class Vectors:
     """Word vectors that encoders start from, where `train` says so; `size` becomes that of the encoder's words."""
 
@@ -180,6 +196,7 @@ class Recipe:
     rank: Rank = field(default_factory=Rank)
     naming: Naming = field(default_factory=Naming)
     pretrain: Pretrain = field(default_factory=Pretrain)
+    masked: Masked = field(default_factory=Masked)
     vectors: Vectors = field(default_factory=Vectors)
     tfidf: Tfidf = field(default_factory=Tfidf)
     encoder: Part = Part("cnn")

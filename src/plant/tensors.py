@@ -20,6 +20,11 @@ class Subwords:
         """The same on another device."""
         return Subwords(self.numbers.to(device), self.words.to(device))
 
+    def document(self, row: int) -> "Subwords":
+        """Those of one document alone."""
+        rows, real = slice(row, row + 1), slice(int((self.words[row] >= 0).sum()))
+        return Subwords(self.numbers[rows, real], self.words[rows, real])
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -66,19 +71,21 @@ class Windows:
 class Encoded:
     """Token features of a batch; what stands where `mask` is false means nothing and must change nothing.
 
-    An encoder that reads in windows gives those too.
+    An encoder that reads sub-words in windows gives those too.
     """
 
     states: Float[Tensor, "batch time size"]
     tokens: Int[Tensor, "batch time"]
     mask: Bool[Tensor, "batch time"]
     windows: Windows | None = None
+    subwords: Subwords | None = None
 
     def document(self, row: int) -> "Encoded":
         """One document alone, without its padding."""
         rows, real = slice(row, row + 1), slice(int(self.mask[row].sum()))
         windows = None if self.windows is None else self.windows.document(row)
-        return Encoded(self.states[rows, real], self.tokens[rows, real], self.mask[rows, real], windows)
+        subwords = None if self.subwords is None else self.subwords.document(row)
+        return Encoded(self.states[rows, real], self.tokens[rows, real], self.mask[rows, real], windows, subwords)
 
 
 @dataclass(frozen=True)

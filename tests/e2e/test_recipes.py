@@ -19,6 +19,13 @@ TINY_PARTS = {
     "effective-can": ("encoder.filters=16", "encoder.width=16"),
     "embedding": ("encoder.buckets=1000",),
     "multires": ("encoder.filters=8",),
+    "transformer": (
+        "encoder.pieces=200",
+        "encoder.hidden=16",
+        "encoder.layers=1",
+        "masked.epochs=1",
+        "fit.learning_rate=1e-3",
+    ),
 }
 
 

@@ -45,7 +45,7 @@ def load_corpus(path: Path | str) -> Corpus:
     """Open a corpus; its arrays are maps of the file."""
     artifact = open_artifact(path, KIND)
     names = json.loads(artifact.text("documents.json"))
-    flat = {name: artifact.tensors[name] for name in FLAT}
+    flat: dict[str, Any] = {name: artifact.tensors[name] for name in FLAT}
     return Corpus(
         vocab=Vocab(tuple(artifact.text("vocab.txt").splitlines())),
         codebook=codebook_from_jsonl(artifact.text("codebook.jsonl")),

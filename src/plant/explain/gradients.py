@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from plant.errors import InputError
 from plant.explain.attention import attention
 from plant.nn.classifier import Classifier
 from plant.tensors import Encoded
@@ -44,6 +45,8 @@ def _without_padding(encoded: Encoded) -> Encoded:
 def _slopes(
     classifier: Classifier, encoded: Encoded, labels: Int[Tensor, "asked"], *, scale: float
 ) -> Float[Tensor, "batch asked time"]:
+    if getattr(classifier.decoder, "reads_windows", False):
+        raise InputError("this decoder reads windows, not words: explain it by attention or occlusion")
     states = (encoded.states * scale).requires_grad_()
     with torch.enable_grad():
         logits = classifier.decoder(Encoded(states, encoded.tokens, encoded.mask)).logits

@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plant.codes.codebook import CodeBook
+from plant.data.batches import collate
+from plant.data.encode import encode_texts
+from plant.data.subwords import with_subwords
 from plant.errors import RecipeError, unknown
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.interaction import Interaction
 from plant.nn.decoders.joined import Joined
 from plant.nn.names import Names
-from plant.nn.parts import Decoder, Relevance
+from plant.nn.parts import Decoder, Encoder, Relevance, SubwordEncoder
 from plant.nn.ranker import Ranker
 from plant.nn.table import DECODERS, ENCODERS, LOSSES
-from plant.recipe import Part, Recipe
+from plant.nn.transformer import Transformer
+from plant.recipe import Part, Prepare, Recipe
+from plant.tensors import Batch
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import PADDING, Vocab
 
@@ -39,13 +44,17 @@ class Given:
     language_model: Any = None
     word_vectors: NDArray[np.float32] | None = None
     names: Names | None = None
+    transformer: Transformer | None = None
 
 
 def build_classifier(recipe: Recipe, given: Given) -> Classifier:
     """The classifier of a recipe, with starting weights from torch's random state and from what is given."""
-    offered = _offered(_trained(given))
+    trained = _trained(given)
+    offered = _offered(trained)
     encoder = ENCODERS.build(recipe.encoder.name, _shape(recipe) | dict(recipe.encoder.options), **offered)
-    offered |= {"input_size": encoder.size}
+    offered |= {"input_size": encoder.size, "encoder": encoder}
+    if "titles" in asked_for(recipe):
+        offered |= {"titles": title_batch(trained.vocab, trained.codes, trained.codebook, encoder)}
     decoder = _decoder(recipe.decoder, offered, given)
     criterion = LOSSES.build(recipe.loss.name, recipe.loss.options, **offered)
     n_words = None if given.names is None else given.names.n_words
@@ -115,6 +124,7 @@ def _offered(given: Given) -> dict[str, Any]:
         "relevance": given.relevance,
         "ranker": given.ranker,
         "language_model": given.language_model,
+        "transformer": given.transformer,
         "word_vectors": None if given.word_vectors is None else torch.from_numpy(given.word_vectors),
         "descriptions": description_tokens(given.vocab, given.codes, given.codebook),
         "parents": parent_numbers(given.codes, given.codebook),
@@ -129,6 +139,15 @@ def description_tokens(vocab: Vocab, codes: tuple[str, ...], codebook: CodeBook)
     for place, row in enumerate(rows):
         numbers[place, : len(row)] = row
     return torch.from_numpy(numbers)
+
+
+def title_batch(vocab: Vocab, codes: tuple[str, ...], codebook: CodeBook, encoder: Encoder) -> Batch:
+    """The title of each code as an encoder reads it; a code without one is its own title."""
+    titles = [codebook.description(code) or code for code in codes]
+    documents = encode_texts(titles, vocab, Prepare(keep_numbers=True))
+    if isinstance(encoder, SubwordEncoder) and encoder.tokenizer is not None:
+        documents = with_subwords(documents, encoder.tokenizer)
+    return collate(documents, range(len(codes)))
 
 
 def parent_numbers(codes: tuple[str, ...], codebook: CodeBook) -> Tensor:

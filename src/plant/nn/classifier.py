@@ -9,9 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from plant.data.corpus import Documents
+from plant.data.subwords import with_subwords
 from plant.errors import RecipeError
 from plant.nn.losses import BCE, smoothed
-from plant.nn.parts import Decoder, Encoder, FusedDecoder, Loss, SegmentDecoder, StatefulEncoder
+from plant.nn.parts import Decoder, Encoder, FusedDecoder, Loss, SegmentDecoder, StatefulEncoder, SubwordEncoder
 from plant.tensors import Batch, Decoded, Encoded
 from plant.text.vocab import UNKNOWN
 
@@ -48,6 +50,14 @@ class Classifier(nn.Module):
         if may_forget and isinstance(decoder, SegmentDecoder) and decoder.segment == self.segment:
             return Decoded(self._running_logits(batch, decoder))
         return decoder(self.encode(batch))
+
+    def readable(self, documents: Documents) -> Documents:
+        """The documents with what the encoder reads of them: an encoder of sub-words needs those."""
+        if not isinstance(self.encoder, SubwordEncoder) or documents.subwords is not None:
+            return documents
+        if self.encoder.tokenizer is None:
+            raise RecipeError("this encoder was built without a tokenizer: fit it through a coder")
+        return with_subwords(documents, self.encoder.tokenizer)
 
     def encode(self, batch: Batch) -> Encoded:
         """The features of whole documents, however they are read."""

@@ -8,7 +8,9 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from plant.tensors import Batch, Decoded, Encoded
+from plant.nn.windows import Layout, Plan
+from plant.tensors import Batch, Decoded, Encoded, Subwords, Windows
+from plant.text.subwords import SubwordTokenizer
 
 Carry = TypeVar("Carry")
 
@@ -28,6 +30,20 @@ class LayeredEncoder(Encoder, Protocol):
 
     def layer_modules(self) -> Sequence[nn.Module]:
         """The layers from the words up."""
+        ...
+
+
+@runtime_checkable
+class SubwordEncoder(Encoder, Protocol):
+    """An encoder that reads the sub-words of a text, in windows, instead of the vocabulary's words."""
+
+    tokenizer: SubwordTokenizer | None
+    blank: int  # the sub-word that hides another
+    plan: Plan
+    full_windows: bool
+
+    def read_windows(self, subwords: Subwords, layout: Layout, *, width: int = 0) -> Windows:
+        """The states of some windows between two special positions, padded to the longest or to `width` sub-words."""
         ...
 
 

@@ -2,19 +2,23 @@
 
 from plant.nn import losses
 from plant.nn.decoders.block_attention import BlockAttention
+from plant.nn.decoders.cross_attention import CrossAttention
 from plant.nn.decoders.described import DescribedAttention
 from plant.nn.decoders.interaction import Interaction
 from plant.nn.decoders.joint_laat import JointLAAT
 from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.decoders.label_descriptions import LabelDescriptions
 from plant.nn.decoders.lsan import LSAN
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.decoders.pooled import ChunkMaxPool, LastState, MaxPool, MeanPool
+from plant.nn.decoders.window_pool import WindowPool
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.encoders.cnn import CNN
 from plant.nn.encoders.effective_can import EffectiveCAN
 from plant.nn.encoders.embedding import Embedding
 from plant.nn.encoders.multires import MultiRes
 from plant.nn.encoders.recurrent import BiGRU, BiLSTM
+from plant.nn.encoders.transformer import TransformerEncoder
 from plant.nn.parts import Decoder, Encoder, Loss
 from plant.registry import Registry
 
@@ -28,6 +32,7 @@ ENCODERS: Registry[Encoder] = Registry(
         "effective-can": EffectiveCAN,
         "embedding": Embedding,
         "multires": MultiRes,
+        "transformer": TransformerEncoder,
     },
 )
 
@@ -36,15 +41,18 @@ DECODERS: Registry[Decoder] = Registry(
     {
         "block-attention": BlockAttention,
         "chunk-max-pool": ChunkMaxPool,
+        "cross-attention": CrossAttention,
         "described-attention": DescribedAttention,
         "interaction": Interaction,
         "joint-laat": JointLAAT,
         "label-attention": LabelAttention,
+        "label-descriptions": LabelDescriptions,
         "last-state": LastState,
         "lsan": LSAN,
         "max-pool": MaxPool,
         "mean-pool": MeanPool,
         "planted": PlantedDecoder,
+        "window-pool": WindowPool,
     },
 )
 

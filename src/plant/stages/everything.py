@@ -17,6 +17,7 @@ from plant.nn.build import Given, asked_for
 from plant.nn.language_model import LanguageModel
 from plant.nn.ranker import Ranker
 from plant.nn.ranker_store import TrainedRanker, load_ranker, save_ranker
+from plant.nn.transformer import Transformer
 from plant.recipe import Recipe, load_recipe
 from plant.relevance import store as relevance_store
 from plant.relevance.relevance import Relevance
@@ -29,6 +30,9 @@ from plant.stages.naming import name_labels
 from plant.stages.pretrain import Pretrained, load_pretrained, more_text, pretrain, save_pretrained
 from plant.stages.rank import rank
 from plant.stages.relate import relate
+from plant.stages.transform import ENCODER, Transformed, inputs_of, load_transformed, save_transformed, transform
+from plant.stages.transform import KIND as TRANSFORMER
+from plant.stages.transform import more_text as more_masked_text
 from plant.stages.vectors import KIND as VECTORS
 from plant.stages.vectors import load_vectors, save_vectors, vectors
 from plant.train.classifier import Epoch
@@ -165,6 +169,8 @@ class _Stages:
             given = replace(given, relevance=relevance, ranker=ranker)
         if "language_model" in asked:
             given = replace(given, language_model=self._language_model())
+        if "transformer" in asked and self.recipe.encoder.name == ENCODER:
+            given = replace(given, transformer=self._transformer())
         if "word_vectors" in asked and self.recipe.vectors.train:
             given = replace(given, word_vectors=self._word_vectors())
         if "names" in asked:
@@ -229,6 +235,30 @@ class _Stages:
         once = self.settings.keeper.once
         kind = language_model_store.KIND
         return once(name, inputs, make, kind=kind, save=save, load=load_pretrained).model
+
+    def _transformer(self) -> Transformer:
+        recipe = self.recipe
+        if not recipe.masked.epochs:  # nothing that takes long, and nothing to keep besides the coder
+            return transform(self.view, recipe).transformer
+        inputs = {"corpus": self.digest, **inputs_of(recipe)}
+
+        def make() -> Transformed:
+            return transform(
+                self.view,
+                recipe,
+                more=more_masked_text(self.corpus, recipe.masked),
+                dev=None if recipe.masked.held_out_text else self.choosing,
+                checkpoint=self.settings.keeper.checkpoint("transformer", inputs),
+                device=self.settings.device,
+                progress=self.settings.progress,
+            )
+
+        def save(made: Transformed, path: Path, inputs: Mapping[str, str]) -> None:
+            save_transformed(made, path, recipe=asdict(recipe.masked), inputs=inputs)
+
+        once = self.settings.keeper.once
+        kind = TRANSFORMER
+        return once("transformer", inputs, make, kind=kind, save=save, load=load_transformed).transformer
 
     def _word_vectors(self) -> NDArray[np.float32]:
         def save(found: NDArray[np.float32], path: Path, inputs: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ from plant.nn.classifier import Classifier
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.names import Names, unpack_names
 from plant.nn.ranker_store import ranker_from
+from plant.nn.transformer import Transformer, unpack_transformer
 from plant.recipe import Recipe
 from plant.relevance.relevance import Relevance
 from plant.stages.linear import (
@@ -117,7 +118,7 @@ class ClassifierModel:
     @torch.no_grad()
     def read(self, documents: Documents, *, evidence: bool = False) -> ClassifierReading:
         self.classifier.eval()
-        batch = collate(documents, range(len(documents))).to(self.device)
+        batch = collate(self.classifier.readable(documents), range(len(documents))).to(self.device)
         encoded = self.classifier.encode(batch) if evidence else None
         decoded = self.classifier(batch) if encoded is None else self.classifier.decoder(encoded)
         return ClassifierReading(decoded.logits.sigmoid().cpu().numpy(), self.classifier, encoded)
@@ -133,7 +134,7 @@ class ClassifierModel:
     def pack(self) -> Arrays:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
         own = {"frequencies": self.given.frequencies, **_packed_names(self.given.names)}
-        return weights | own | _packed_relevance(self.given.relevance)
+        return weights | own | _packed_relevance(self.given.relevance) | _packed_transformer(self.given.transformer)
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,9 @@ def unpack_model(recipes: Sequence[Recipe], arrays: Mapping[str, NDArray[Any]], 
 def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], given: Given) -> ClassifierModel:
     relevance = _unpacked_relevance(arrays, recipe, given)
     names = unpack_names(parts) if (parts := _under(arrays, "names.")) else None
+    transformer = unpack_transformer(parts) if (parts := _under(arrays, "transformer.")) else None
     given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance, names=names)
+    given = replace(given, transformer=transformer)
     weights = {name: torch.from_numpy(np.array(array)) for name, array in _under(arrays, "weights.").items()}
     if recipe.vectors.train and "word_vectors" in asked_for(recipe):  # they set the size of words, then and now
         n_words = len(given.vocab) if names is None else names.n_words
@@ -256,6 +259,10 @@ def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], giv
 
 def _packed_names(names: Names | None) -> Arrays:
     return {} if names is None else {f"names.{name}": array for name, array in names.pack().items()}
+
+
+def _packed_transformer(transformer: Transformer | None) -> Arrays:
+    return {} if transformer is None else {f"transformer.{name}": array for name, array in transformer.pack().items()}
 
 
 def _packed_relevance(relevance: Any) -> Arrays:

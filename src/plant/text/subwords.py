@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from types import ModuleType
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from plant.errors import InputError, RecipeError
 
-PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+UNK = "[UNK]"
+SPECIAL = ("[PAD]", UNK, "[CLS]", "[SEP]", "[MASK]")
 LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 MISSING = "transformers are an extra: pip install 'plant-xmtc[transformers]'"
 
@@ -67,15 +68,25 @@ def train_wordpiece(texts: Iterable[str], *, size: int) -> SubwordTokenizer:
     library = tokenizers_library()
     if size < 100:
         raise RecipeError(f"encoder.pieces is {size}: a vocabulary of sub-words needs at least 100")
-    backend = library.Tokenizer(library.models.WordPiece(unk_token=UNK))
-    backend.normalizer = library.normalizers.BertNormalizer(lowercase=True, strip_accents=False)
-    backend.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+    lowered = library.normalizers.BertNormalizer(lowercase=True, strip_accents=False)
+    spelled = [lowered.normalize_str(LONE_SURROGATES.sub("\ufffd", text)) for text in texts]
+    # the library numbers letters inside words in the order of a hash table, another one each time: number them before
+    letters = sorted({f"##{letter}" for text in spelled for letter in set(text) if not letter.isspace()})
     trainer = library.trainers.WordPieceTrainer(
-        vocab_size=size, special_tokens=[PAD, UNK, CLS, SEP, MASK], show_progress=False
+        vocab_size=size, special_tokens=[*SPECIAL, *letters], show_progress=False
     )
-    backend.train_from_iterable((LONE_SURROGATES.sub("\ufffd", text) for text in texts), trainer)
-    padding, first, last, mask = (backend.token_to_id(name) for name in (PAD, CLS, SEP, MASK))
+    learning = _wordpiece(library, {}, lowered)
+    learning.train_from_iterator(spelled, trainer)
+    backend = _wordpiece(library, learning.get_vocab(with_added_tokens=True), lowered)
+    backend.add_special_tokens(list(SPECIAL))
+    padding, _, first, last, mask = (backend.token_to_id(name) for name in SPECIAL)
     return SubwordTokenizer(_sorted(backend.to_str()), first=first, last=last, padding=padding, mask=mask)
+
+
+def _wordpiece(library: ModuleType, vocab: Mapping[str, int], normalizer: Any) -> Any:
+    backend = library.Tokenizer(library.models.WordPiece(dict(vocab), unk_token=UNK))
+    backend.normalizer, backend.pre_tokenizer = normalizer, library.pre_tokenizers.BertPreTokenizer()
+    return backend
 
 
 def tokenizers_library() -> ModuleType:

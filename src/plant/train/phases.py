@@ -46,7 +46,7 @@ def parameter_groups(classifier: Classifier, recipe: Fit) -> list[Group]:
     ranker = getattr(classifier.decoder, "ranker", None)
     planted = tuple(ranker.parameters()) if isinstance(ranker, nn.Module) else ()
     taken = {id(parameter) for parameters in (*layers, planted) for parameter in parameters}
-    rest = tuple(parameter for parameter in classifier.parameters() if id(parameter) not in taken)
+    rest = tuple(p for p in classifier.parameters() if p.requires_grad and id(p) not in taken)
     above = [Group("ranker", planted, recipe.ranker_rate), Group("decoder", rest, 1.0)]
     return [group for group in (*groups, *above) if group.parameters]
 

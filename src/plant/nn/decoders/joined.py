@@ -36,6 +36,11 @@ class Joined(nn.Module):
         """The ranker of a planted base, which has a learning rate of its own."""
         return getattr(self.base, "ranker", None)
 
+    @property
+    def reads_windows(self) -> bool:
+        """Whether the base reads the encoder's windows, not its words."""
+        return getattr(self.base, "reads_windows", False)
+
     def forward(self, encoded: Encoded) -> Decoded:
         decoded = self.base(self._known(encoded))
         logits, evidence = self._wide(decoded.logits), self.interaction.evidence(encoded)

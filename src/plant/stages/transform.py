@@ -1,0 +1,179 @@
+"""transform: the transformer of a recipe, from a folder or new, and further trained on the corpus's text if asked."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from plant.artifact import Manifest, is_artifact, open_artifact, save_artifact
+from plant.data.corpus import Corpus, Documents, Role, TrainingView, take
+from plant.data.subwords import with_subwords
+from plant.errors import InputError, RecipeError
+from plant.keeper import digest_of
+from plant.nn.masked import MaskedModel
+from plant.nn.table import ENCODERS
+from plant.nn.transformer import POOLER, Transformer, network_of, new_config, read_folder, read_head
+from plant.recipe import Masked, Recipe
+from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
+from plant.train.masked import Epoch, Text, train_masked
+from plant.train.seed import seeded
+from plant.types import Progress, silent
+
+KIND = "transformer"
+ENCODER = "transformer"
+SHAPE = ("folder", "pieces", "hidden", "layers", "heads")
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """A transformer, how its further training went, on how many sub-words, and whether held-out text was among them."""
+
+    transformer: Transformer
+    history: tuple[Epoch, ...] = ()
+    subwords: int = 0
+    held_out_text: bool = False
+
+
+def transform(
+    view: TrainingView,
+    recipe: Recipe,
+    *,
+    more: Sequence[Documents] = (),
+    dev: Documents | None = None,
+    checkpoint: Path | None = None,
+    device: str = "cpu",
+    log: Callable[[Epoch], None] = lambda epoch: None,
+    progress: Progress = silent,
+) -> Transformed:
+    """The recipe's transformer, trained on the view's text and on `more` for as many epochs as the recipe says."""
+    start = _start(view, recipe)
+    if not recipe.masked.epochs:
+        return Transformed(start)
+    text = windows_of([view.documents, *more], start.tokenizer, recipe.masked)
+    if not len(text):
+        raise InputError("there is no text to train a transformer on: the fitted notes have no words")
+    with seeded(recipe.seed):
+        model = MaskedModel(start, head=_head(shape_of(recipe)["folder"]))
+    history = train_masked(
+        model,
+        start.tokenizer,
+        text,
+        recipe.masked,
+        seed=recipe.seed,
+        dev=None if dev is None else windows_of([dev], start.tokenizer, recipe.masked),
+        checkpoint=checkpoint,
+        device=device,
+        log=log,
+        progress=progress,
+    )
+    return Transformed(model.trained(start), history, int((text.lengths - 2).sum()), recipe.masked.held_out_text)
+
+
+def more_text(corpus: Corpus, recipe: Masked) -> list[Documents]:
+    """The corpus's text besides the fitted notes: unlabelled, and held-out only where the recipe says so."""
+    roles = [Role.UNLABELLED, *([Role.CHOOSE, Role.REPORT, Role.UNUSED] if recipe.held_out_text else [])]
+    return [take(corpus.documents, np.flatnonzero(corpus.role == role)) for role in roles]
+
+
+def shape_of(recipe: Recipe) -> dict[str, Any]:
+    """The options of the encoder that decide its transformer."""
+    if recipe.encoder.name != ENCODER:
+        raise RecipeError(f"this recipe has encoder {recipe.encoder.name!r}: only a transformer guesses hidden words")
+    return {name: recipe.encoder.options.get(name, ENCODERS.options(ENCODER)[name]) for name in SHAPE}
+
+
+def inputs_of(recipe: Recipe) -> dict[str, str]:
+    """Digests of what decides the transformer besides the corpus."""
+    shape = shape_of(recipe)
+    decided = {"encoder": shape, "masked": asdict(recipe.masked), "seed": recipe.seed}
+    folder = Path(shape["folder"])
+    files = sorted(folder.iterdir()) if shape["folder"] and folder.is_dir() else []
+    found = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return {"recipe": digest_of(decided), **({"folder": digest_of(found)} if found else {})}
+
+
+def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, recipe: Masked) -> Text:
+    """All sub-words of some documents in windows that do not cross from one document to the next."""
+    size = recipe.window
+    rows: list[np.ndarray] = []
+    for some in documents:
+        cut = with_subwords(some, tokenizer).subwords
+        assert cut is not None
+        for start, end in zip(cut.starts[:-1].tolist(), cut.starts[1:].tolist(), strict=True):
+            rows.extend(cut.numbers[first : min(first + size, end)] for first in range(start, end, size))
+    numbers = np.full((len(rows), size + 2), tokenizer.padding, np.int64)
+    lengths = np.array([len(row) + 2 for row in rows], np.int64)
+    numbers[:, 0] = tokenizer.first
+    for place, row in enumerate(rows):
+        numbers[place, 1 : len(row) + 1] = row
+        numbers[place, len(row) + 1] = tokenizer.last
+    return Text(numbers, lengths)
+
+
+def save_transformed(
+    transformed: Transformed,
+    path: Path | str,
+    *,
+    recipe: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Write a transformer as an artifact that `encoder.folder` may name."""
+    transformer = transformed.transformer
+    pooler = {f"{POOLER}{name}": tensor for name, tensor in transformer.pooler.items()}
+    return save_artifact(
+        path,
+        KIND,
+        tensors={name: tensor.numpy() for name, tensor in {**transformer.weights, **pooler}.items()},
+        files={"config.json": json.dumps(dict(transformer.config)), "subwords.json": transformer.tokenizer.to_json()},
+        recipe=recipe,
+        inputs=inputs,
+        facts={
+            "subwords": transformed.subwords,
+            "held_out_text": transformed.held_out_text,
+            "history": [asdict(epoch) for epoch in transformed.history],
+        },
+    )
+
+
+def load_transformed(path: Path | str) -> Transformed:
+    """Read what `save_transformed` wrote."""
+    artifact = open_artifact(path, KIND)
+    tensors = {name: torch.from_numpy(np.array(array)) for name, array in artifact.tensors.items()}
+    facts = artifact.manifest.facts
+    transformer = Transformer(
+        config=json.loads(artifact.text("config.json")),
+        tokenizer=tokenizer_from_json(artifact.text("subwords.json")),
+        weights={name: tensor for name, tensor in tensors.items() if not name.startswith(POOLER)},
+        pooler={name.removeprefix(POOLER): t for name, t in tensors.items() if name.startswith(POOLER)},
+    )
+    history = tuple(Epoch(**epoch) for epoch in facts["history"])
+    return Transformed(transformer, history, facts["subwords"], facts["held_out_text"])
+
+
+def _start(view: TrainingView, recipe: Recipe) -> Transformer:
+    """The checkpoint of the recipe's folder, or a new network with a tokenizer learned from the fitted text alone."""
+    shape = shape_of(recipe)
+    if shape["folder"]:
+        return _read(shape["folder"])
+    texts = (view.documents.text_of(row) for row in range(len(view.documents)))
+    if not len(view.documents.text):
+        raise InputError("a transformer reads the texts, which this corpus was prepared without: set keep_text = true")
+    tokenizer = train_wordpiece(texts, size=shape["pieces"])
+    sizes = {name: shape[name] for name in ("hidden", "layers", "heads")}
+    config = new_config(len(tokenizer), **sizes, padding=tokenizer.padding)
+    with seeded(recipe.seed):
+        weights = network_of(config, {}).state_dict()
+    return Transformer(config, tokenizer, weights)
+
+
+def _read(folder: str) -> Transformer:
+    return load_transformed(folder).transformer if is_artifact(folder, KIND) else read_folder(folder)
+
+
+def _head(folder: str) -> Mapping[str, torch.Tensor]:
+    """The checkpoint's own head for hidden words, where there is a checkpoint with one."""
+    return {} if not folder or is_artifact(folder, KIND) else read_head(folder)
