@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from plant.artifact import atomic_file, read_tensors, write_tensors
+from plant.train.seed import random_state, restore_random_state
 
 STATE = "state.json"  # the tensor that holds the JSON part, as UTF-8 bytes
 
@@ -63,3 +64,35 @@ def unpack_optimizer(
             number, _, key = name.removeprefix(prefix).partition(".")
             state.setdefault(int(number), {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a training had saved: its tensors by part and name, and its state as JSON."""
+
+    parts: Mapping[str, Mapping[str, Tensor]]
+    state: Mapping[str, Any]
+
+
+def save_training(
+    path: Path | str, parts: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any], *, optimizer: Optimizer
+) -> None:
+    """Write the tensors of each part, the optimizer and torch's random state."""
+    tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
+    of_optimizer, groups = pack_optimizer(optimizer)
+    save_checkpoint(path, {**tensors, **of_optimizer, "random": random_state()}, {**state, "groups": groups})
+
+
+def resume_training(path: Path | str | None, *parts: str, optimizer: Optimizer) -> Saved | None:
+    """Give the optimizer and torch's random state back what was saved, and return the rest; None: nothing was."""
+    found = load_checkpoint(path) if path else None
+    if found is None:
+        return None
+    unpack_optimizer(optimizer, found.tensors, found.state["groups"])
+    restore_random_state(found.tensors["random"])
+    state = {key: value for key, value in found.state.items() if key != "groups"}
+    return Saved({part: _of_part(found.tensors, f"{part}.") for part in parts}, state)
+
+
+def _of_part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -2,10 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +16,11 @@ from plant.data.corpus import Documents
 from plant.nn.classifier import Classifier
 from plant.recipe import Fit
 from plant.tensors import Batch, Encoded
-from plant.train.checkpoint import load_checkpoint, pack_optimizer, save_checkpoint, unpack_optimizer
+from plant.train.checkpoint import resume_training, save_training
 from plant.train.phases import Group, Phase, encoder_layers, freeze, parameter_groups, phases
+from plant.train.precision import mixed_precision
 from plant.train.schedule import SCHEDULES
-from plant.train.seed import random_state, restore_random_state, seeded
+from plant.train.seed import seeded
 from plant.types import Progress, silent
 
 Judge = Callable[[NDArray[np.float32]], Mapping[str, float]]
@@ -157,7 +156,7 @@ class _Training:
 
     def _backward(self, rows: NDArray[np.intp], stored: list[Tensor] | None) -> float:
         batch = collate(self.notes.fitted, rows, n_labels=self.notes.n_labels).to(self.device)
-        with self._precision():
+        with mixed_precision(self.device, wanted=self.recipe.mixed_precision):
             encoded = self._encoded(batch, rows, stored)
         # losses here are means over labels; their sum over labels keeps the step independent of the number of labels
         loss = self.classifier.loss_of(encoded, batch) * self.notes.n_labels
@@ -242,32 +241,24 @@ class _Training:
     def _save(self) -> None:
         if self.checkpoint is None:
             return
-        optimizer, groups = pack_optimizer(self.optimizer)
-        weights = {f"now.{name}": tensor for name, tensor in self.classifier.state_dict().items()}
-        best = {f"best.{name}": tensor for name, tensor in self.best_weights.items()}
-        state = asdict(self.state) | {"groups": groups}
-        save_checkpoint(self.checkpoint, {**weights, **best, **optimizer, "random": random_state()}, state)
+        parts = {"now": self.classifier.state_dict(), "best": self.best_weights}
+        save_training(self.checkpoint, parts, asdict(self.state), optimizer=self.optimizer)
         self.saved_at = time.monotonic()
 
     def _resume(self) -> None:
-        saved = load_checkpoint(self.checkpoint) if self.checkpoint else None
+        saved = resume_training(self.checkpoint, "now", "best", optimizer=self.optimizer)
         if saved is None:
             return
-        self.classifier.load_state_dict(_named(saved.tensors, "now."))
-        self.best_weights = _named(saved.tensors, "best.")
-        unpack_optimizer(self.optimizer, saved.tensors, saved.state["groups"])
-        restore_random_state(saved.tensors["random"])
-        self.state = _state_from(saved.state)
+        self.classifier.load_state_dict(saved.parts["now"])
+        self.best_weights = dict(saved.parts["best"])
+        history = tuple(Epoch(**epoch) for epoch in saved.state["history"])
+        self.state = State(**{**saved.state, "history": history})
 
     def _tell(self, phase: Phase, n_batches: int) -> None:
         total = sum(p.epochs for p in self.phases)
         best = "" if self.state.best is None else f", best {self.recipe.measure} {abs(self.state.best):.4f}"
         what = f"epoch {self.state.epoch + 1} of {total} ({phase.name}{best})"
         self.progress(what, self.state.step, n_batches)
-
-    def _precision(self) -> Any:
-        on_gpu = torch.device(self.device).type == "cuda" and self.recipe.mixed_precision
-        return torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext()
 
 
 def encoder_layers_of(groups: Sequence[Group]) -> list[Group]:
@@ -280,12 +271,3 @@ def _optimizer(groups: Sequence[Group], recipe: Fit) -> torch.optim.AdamW:
     return torch.optim.AdamW(
         settings, lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=recipe.weight_decay, fused=True
     )
-
-
-def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _state_from(saved: Mapping[str, Any]) -> State:
-    rest = {key: value for key, value in saved.items() if key not in ("groups", "history")}
-    return State(**rest, history=tuple(Epoch(**epoch) for epoch in saved["history"]))

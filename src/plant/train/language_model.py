@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from plant.nn.language_model import Carry, LanguageModel
 from plant.nn.next_word import IGNORED, next_word_loss, sample_words
 from plant.recipe import Pretrain
 from plant.text.vocab import PADDING
-from plant.train.checkpoint import load_checkpoint, pack_optimizer, save_checkpoint, unpack_optimizer
+from plant.train.checkpoint import resume_training, save_training
+from plant.train.precision import mixed_precision
 from plant.train.schedule import one_cycle
-from plant.train.seed import random_state, restore_random_state, seeded
+from plant.train.seed import seeded
 from plant.train.streams import Text, streams
 from plant.types import Progress, silent
 
@@ -162,7 +162,7 @@ class _Training:
         share = one_cycle(self.state.epoch * self.steps + self.state.step, self.recipe.epochs * self.steps)
         for settings in self.optimizer.param_groups:
             settings["lr"] = self.recipe.learning_rate * share
-        with self._precision():
+        with mixed_precision(self.device, wanted=self.recipe.mixed_precision):
             states, carry = self.model.network(inputs, self.carry)
         self.carry = tuple((hidden.detach(), cell.detach()) for hidden, cell in carry)  # truncated at the segment
         states = states.float()
@@ -200,35 +200,24 @@ class _Training:
     def _save(self) -> None:
         if self.checkpoint is None:
             return
-        optimizer, groups = pack_optimizer(self.optimizer)
-        weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        carry = {
-            f"carry.{n}.{part}": t
-            for n, pair in enumerate(self.carry or ())
-            for part, t in zip("hc", pair, strict=True)
-        }
-        state = asdict(self.state) | {"groups": groups}
-        save_checkpoint(self.checkpoint, {**weights, **carry, **optimizer, "random": random_state()}, state)
+        parts = {"model": self.model.state_dict(), "carry": _named(self.carry or ())}
+        save_training(self.checkpoint, parts, asdict(self.state), optimizer=self.optimizer)
         self.saved_at = time.monotonic()
 
     def _resume(self) -> None:
-        saved = load_checkpoint(self.checkpoint) if self.checkpoint else None
+        saved = resume_training(self.checkpoint, "model", "carry", optimizer=self.optimizer)
         if saved is None:
             return
-        named = {name.removeprefix("model."): t for name, t in saved.tensors.items() if name.startswith("model.")}
-        self.model.load_state_dict(named)
-        unpack_optimizer(self.optimizer, saved.tensors, saved.state["groups"])
-        restore_random_state(saved.tensors["random"])
-        self.carry = _carry_from(saved.tensors, self.device)
-        rest = {key: value for key, value in saved.state.items() if key not in ("groups", "history")}
-        self.state = State(**rest, history=tuple(Epoch(**epoch) for epoch in saved.state["history"]))
-
-    def _precision(self) -> Any:
-        on_gpu = torch.device(self.device).type == "cuda" and self.recipe.mixed_precision
-        return torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext()
+        self.model.load_state_dict(saved.parts["model"])
+        self.carry = _carry_from(saved.parts["carry"], self.device)
+        history = tuple(Epoch(**epoch) for epoch in saved.state["history"])
+        self.state = State(**{**saved.state, "history": history})
 
 
-def _carry_from(tensors: Mapping[str, Tensor], device: str) -> Carry | None:
-    layers = sum(name.startswith("carry.") for name in tensors) // 2
-    carry = tuple((tensors[f"carry.{n}.h"].to(device), tensors[f"carry.{n}.c"].to(device)) for n in range(layers))
-    return carry or None
+def _named(carry: Carry) -> dict[str, Tensor]:
+    return {f"{n}.{part}": t for n, pair in enumerate(carry) for part, t in zip("hc", pair, strict=True)}
+
+
+def _carry_from(named: Mapping[str, Tensor], device: str) -> Carry | None:
+    layers = range(len(named) // 2)
+    return tuple((named[f"{n}.h"].to(device), named[f"{n}.c"].to(device)) for n in layers) or None
