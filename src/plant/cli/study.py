@@ -11,33 +11,56 @@ from plant.errors import InputError
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", default="baselines", help="baselines or planting (default: baselines)")
     parser.add_argument("--corpus", required=True, metavar="SOURCE", help="as SOURCE of `plant run`")
-    parser.add_argument("--recipes", default="", metavar="NAME,NAME", help="these instead; the first is the reference")
+    parser.add_argument("--recipes", default="", metavar="NAME,NAME",
+                        help="these instead; the first is the reference (without a GPU, the study takes the -small "
+                        "recipes of published systems)")  # fmt: skip
     parser.add_argument("--seeds", default="1,2,3", help="of each recipe (default: 1,2,3)")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="SECTION.KEY=VALUE",
                         help="change one knob of all recipes; may be repeated")  # fmt: skip
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the study")
+    parser.add_argument("--out", required=True, metavar="DIR",
+                        help="folder of the study; called again, it goes on, and fits anew what changed")  # fmt: skip
     add_plan_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.evaluate.compare_tables import header_of, marked_rows, note_of, write_comparison
-    from plant.pipeline.study import STUDIES, study
+    from plant.pipeline.study import study
+    from plant.pipeline.study_tables import header, notes, rows, write_study
 
-    if arguments.study not in STUDIES:
-        raise InputError(f"there is no study {arguments.study!r}; there are {', '.join(STUDIES)}")
-    recipes = arguments.recipes.split(",") if arguments.recipes else STUDIES[arguments.study]
-    seeds = [int(seed) for seed in arguments.seeds.split(",")]
     out = Path(arguments.out)
-    result = study(recipes, seeds, _passed_on(arguments), out, told=say)
-    costs = [[f"{c.minutes:.1f}", f"{c.peak_megabytes:,.0f}", f"{c.parameters:,}"] for c in result.costs.values()]
-    rows = [[*row, *cost] for row, cost in zip(marked_rows(result.comparison), costs, strict=True)]
-    print_table([*header_of(result.comparison), "minutes", "peak MB", "parameters"], rows)
-    print(f"\n{note_of(result.comparison)}")
-    say("written: " + ", ".join(map(str, write_comparison(result.comparison, str(out / "table")))))
+    result = study(
+        _recipes(arguments),
+        _seeds(arguments.seeds),
+        arguments.corpus,
+        _plan(arguments),
+        out,
+        overrides=arguments.overrides,
+        told=say,
+    )
+    print_table(header(result), list(rows(result)))
+    print(f"\n{notes(result)}")
+    say("written: " + ", ".join(map(str, write_study(result, out / "table"))))
+    if result.failed:
+        raise InputError(f"not in the table, since they failed: {'; '.join(result.failed)}")
 
 
-def _passed_on(arguments: argparse.Namespace) -> list[str]:
-    """The arguments of every `plant run`."""
+def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:
+    from plant.pipeline.study import recipes_of
+
+    if arguments.recipes:
+        return tuple(arguments.recipes.split(","))
+    import torch
+
+    return recipes_of(arguments.study, gpu=torch.cuda.is_available())
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        return [int(seed) for seed in text.split(",")]
+    except ValueError:
+        raise InputError(f"cannot read --seeds {text!r}: give whole numbers, such as 1,2,3") from None
+
+
+def _plan(arguments: argparse.Namespace) -> list[str]:
+    """The options of every `plant run`."""
     plan = [("--fit", arguments.fit), ("--choose", arguments.choose), ("--report", arguments.report)]
-    passed = [arguments.corpus, *(word for option, value in plan if value for word in (option, value))]
-    return passed + [word for override in arguments.overrides for word in ("--set", override)]
+    return [word for option, value in plan if value for word in (option, value)]

@@ -5,84 +5,158 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from plant.artifact import TENSORS, atomic_file, read_tensors
 from plant.errors import InputError
 from plant.evaluate.compare import COMPARED, Comparison, compare
 from plant.evaluate.scored import load_scored
+from plant.keeper import digest_of
+from plant.pipeline.prepare import fingerprint
+from plant.recipe import load_recipe, recipe_table
 
-BASELINES = (
-    "plant", "prior", "tfidf", "fasttext-small", "text-cnn-small", "bigru-small", "xml-cnn-small", "caml-small",
-    "dr-caml-small", "multirescnn-small", "laat-small", "joint-laat-small", "effective-can-small", "lsan-small",
-    "plant-cnn", "plant-bilstm",
-)  # fmt: skip
-PLANTING = ("plant", "plant-learned", "prior", "tfidf")
-STUDIES: Mapping[str, tuple[str, ...]] = {"baselines": BASELINES, "planting": PLANTING}
+PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
+             "effective-can", "lsan")  # fmt: skip
+STUDIES: Mapping[str, tuple[str, ...]] = {
+    "baselines": ("plant", "prior", "tfidf", *PUBLISHED, "plant-learned", "plant-cnn", "plant-bilstm"),
+    "planting": ("plant", "plant-learned", "prior", "tfidf"),
+}
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run took, all stages together."""
+    """What one run took, all stages that it made itself together, and what it was made from."""
 
     minutes: float
     peak_megabytes: float
     parameters: int
+    made_from: str = ""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """One recipe with one seed, the folder of its run, and what that is made from."""
+
+    recipe: str
+    seed: int
+    folder: Path
+    made_from: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.recipe}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
 class Study:
-    """The comparison, the first recipe being the reference, and what each recipe's runs cost on average."""
+    """The comparison, the first recipe being the reference, what the runs of each recipe cost, and which failed."""
 
     comparison: Comparison
     costs: Mapping[str, Cost]
+    failed: tuple[str, ...] = ()
+
+
+def recipes_of(study: str, *, gpu: bool) -> tuple[str, ...]:
+    """The recipes of a named study; without a GPU the published systems in their sizes for two cores."""
+    if study not in STUDIES:
+        raise InputError(f"there is no study {study!r}; there are {', '.join(STUDIES)}")
+    return tuple(f"{name}-small" if name in PUBLISHED and not gpu else name for name in STUDIES[study])
 
 
 def study(
     recipes: Sequence[str],
-    seeds: Iterable[int],
-    arguments: Sequence[str],
+    seeds: Sequence[int],
+    source: str,
+    options: Sequence[str],
     out: Path,
     *,
+    overrides: Sequence[str] = (),
     told: Callable[[str], None] = lambda line: None,
 ) -> Study:
-    """Fit every recipe with every seed by `plant run` with `arguments`; what is already there is not fitted again."""
-    folders: dict[str, list[Path]] = {}
-    for recipe in recipes:
-        for seed in seeds:
-            folder = out / f"{recipe}-seed{seed}"
-            folders.setdefault(recipe, []).append(folder)
-            cost = _run(recipe, seed, arguments, folder)
-            told(f"{recipe}, seed {seed}: {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB")
-    scored = {recipe: [load_scored(folder / "predictions") for folder in runs] for recipe, runs in folders.items()}
-    costs = {recipe: _mean([_cost(folder) for folder in runs]) for recipe, runs in folders.items()}
-    return Study(compare(scored, measures=COMPARED), costs)
+    """Fit every recipe with every seed by `plant run source` with `options`; what is there and unchanged stays.
+
+    Seed by seed, so that a study that was stopped has rows of all recipes. A recipe that fails does not stop the rest.
+    """
+    about = [fingerprint(source), *options]
+    planned = [_planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
+    costs: dict[Fitting, Cost] = {}
+    for place, fitting in enumerate(planned, start=1):
+        told(f"{place} of {len(planned)}: {fitting} (log: {fitting.folder / 'run.log'})")
+        cost = _run(fitting, source, options, overrides, out / "shared")
+        if cost is None:
+            told(f"    failed: {last_words(fitting.folder)}")
+            continue
+        costs[fitting] = cost
+        left = minutes_left(planned[place:], costs)
+        told(f"    {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB; about {left:.0f} minutes left")
+    return _compared(recipes, planned, costs)
 
 
-def _run(recipe: str, seed: int, arguments: Sequence[str], folder: Path) -> Cost:
-    """One run in a process of its own, so that its memory is its own."""
-    if (folder / "cost.json").is_file():
-        return _cost(folder)
+def _planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
+    tables = _tables(recipe, [*overrides, f"seed={seed}"])
+    return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", digest_of([*about, *tables]))
+
+
+def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> float:
+    """A guess from what is done: a recipe takes what it took with other seeds, a new one the mean of all."""
+    by_recipe = {fitting.recipe: cost.minutes for fitting, cost in costs.items()}
+    mean = sum(by_recipe.values()) / max(1, len(by_recipe))
+    return sum(by_recipe.get(fitting.recipe, mean) for fitting in waiting if fitting not in costs)
+
+
+def last_words(folder: Path) -> str:
+    """The last line of a run's log."""
+    lines = (folder / "run.log").read_text(encoding="utf-8").strip().splitlines()
+    return lines[-1] if lines else "without a word"
+
+
+def _compared(recipes: Sequence[str], planned: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> Study:
+    done = {recipe: [fitting for fitting in costs if fitting.recipe == recipe] for recipe in recipes}
+    done = {recipe: runs for recipe, runs in done.items() if runs}
+    if not done:
+        raise InputError(f"no recipe could be fitted: {last_words(planned[0].folder)}")
+    scored = {recipe: [load_scored(run.folder / "predictions") for run in runs] for recipe, runs in done.items()}
+    return Study(
+        compare(scored, measures=COMPARED),
+        {recipe: _usual([costs[run] for run in runs]) for recipe, runs in done.items()},
+        tuple(str(fitting) for fitting in planned if fitting not in costs),
+    )
+
+
+def _run(fitting: Fitting, source: str, options: Sequence[str], overrides: Sequence[str], shared: Path) -> Cost | None:
+    """One run in a process of its own, so that its memory is its own; None where it failed."""
+    folder, changes = fitting.folder, [*overrides, f"seed={fitting.seed}"]
+    if (found := _cost(folder)) and found.made_from == fitting.made_from:
+        return found
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()", "run", *arguments]
-    command += ["--recipe", recipe, "--set", f"seed={seed}", "--out", str(folder)]
+    command = [sys.executable, "-c", "from plant.cli.main import main; main()", "run", source, *options]
+    command += ["--recipe", fitting.recipe, *(word for change in changes for word in ("--set", change))]
+    command += ["--out", str(folder), "--shared", str(shared)]
     started = time.monotonic()
     with (folder / "run.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         _, status, usage = os.wait4(process.pid, 0)
     if status:
-        last = (folder / "run.log").read_text(encoding="utf-8").strip().splitlines()[-1:]
-        raise InputError(f"recipe {recipe!r} failed: {' '.join(last)} (see {folder / 'run.log'})")
-    cost = Cost((time.monotonic() - started) / 60, usage.ru_maxrss / 1024, _parameters(folder / "coder"))
+        return None
+    minutes = (time.monotonic() - started) / 60
+    cost = Cost(minutes, usage.ru_maxrss / 1024, _parameters(folder / "coder"), fitting.made_from)
     with atomic_file(folder / "cost.json") as temporary:
         temporary.write_text(json.dumps(asdict(cost)), encoding="utf-8")
     return cost
 
 
-def _cost(folder: Path) -> Cost:
-    return Cost(**json.loads((folder / "cost.json").read_text(encoding="utf-8")))
+def _tables(name: str, changes: Sequence[str]) -> list[dict[str, Any]]:
+    """A recipe, and those that it averages."""
+    recipe = load_recipe(name, changes)
+    return [recipe_table(recipe), *(recipe_table(load_recipe(member, changes)) for member in recipe.members)]
+
+
+def _cost(folder: Path) -> Cost | None:
+    path = folder / "cost.json"
+    return Cost(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def _parameters(coder: Path) -> int:
@@ -91,10 +165,10 @@ def _parameters(coder: Path) -> int:
     return sum(t.size for name, t in tensors.items() if name.startswith("model.") and "relevance." not in name)
 
 
-def _mean(costs: Sequence[Cost]) -> Cost:
-    n = len(costs)
+def _usual(costs: Sequence[Cost]) -> Cost:
+    """Of several runs the median time, since the first one makes what they share, and the largest peak."""
     return Cost(
-        sum(cost.minutes for cost in costs) / n,
-        sum(cost.peak_megabytes for cost in costs) / n,
+        median(cost.minutes for cost in costs),
+        max(cost.peak_megabytes for cost in costs),
         costs[0].parameters,
     )

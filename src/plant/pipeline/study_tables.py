@@ -1,0 +1,91 @@
+"""The table of a study as Markdown, CSV, JSON and LaTeX."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from plant.artifact import atomic_file
+from plant.evaluate.compare import Cell
+from plant.evaluate.compare_tables import header_of, latex_of, marked_rows, note_of
+from plant.evaluate.markdown import table
+from plant.pipeline.study import Study
+
+COSTS = ("minutes", "peak MB", "parameters")
+COST_NOTE = (
+    "Minutes: the median wall time of a run, reading notes and reporting included; corpus, word vectors and what else "
+    "runs share is made once and counts to the run that made it. Peak MB: the largest resident memory of a run, each "
+    "in a process of its own. Parameters: all numbers that were learned, word vectors included."
+)
+
+
+def header(study: Study) -> tuple[str, ...]:
+    """The titles of the columns."""
+    return (*header_of(study.comparison), *COSTS)
+
+
+def rows(study: Study) -> Iterator[tuple[str, ...]]:
+    """A system's marked measures and what it cost."""
+    for row, cost in zip(marked_rows(study.comparison), study.costs.values(), strict=True):
+        yield (*row, f"{cost.minutes:.1f}", f"{cost.peak_megabytes:,.0f}", f"{cost.parameters:,}")
+
+
+def notes(study: Study) -> str:
+    """What the marks and the columns of costs mean."""
+    return f"{note_of(study.comparison)}\n{COST_NOTE}"
+
+
+def write_study(study: Study, stem: Path) -> tuple[Path, ...]:
+    """Write `stem.md`, `stem.csv`, `stem.json` and `stem.tex`."""
+    texts = {".md": markdown_of(study), ".csv": csv_of(study), ".json": json_of(study)}
+    texts[".tex"] = latex_of(study.comparison)
+    for suffix, text in texts.items():
+        with atomic_file(stem.with_name(stem.name + suffix)) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return tuple(stem.with_name(stem.name + suffix) for suffix in texts)
+
+
+def markdown_of(study: Study) -> str:
+    """The table with marks, and what they mean."""
+    return f"{table(header(study), rows(study))}\n\n\\{note_of(study.comparison)}\n\n{COST_NOTE}\n"
+
+
+def csv_of(study: Study) -> str:
+    """One line per system: mean, deviation and p of each measure with all digits, then the costs."""
+    comparison, text = study.comparison, io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    titles = [f"{measure} {what}" for measure in comparison.measures for what in ("mean", "deviation", "p")]
+    writer.writerow(["system", "runs", *titles, *COSTS])
+    for name, row in comparison.rows.items():
+        cells = [row[measure] for measure in comparison.measures]
+        cost = study.costs[name]
+        numbers = [number for cell in cells for number in (cell.spread.mean, cell.spread.deviation, cell.p)]
+        writer.writerow([name, cells[0].spread.runs, *numbers, cost.minutes, cost.peak_megabytes, cost.parameters])
+    return text.getvalue()
+
+
+def json_of(study: Study) -> str:
+    """Everything, by system and measure."""
+    comparison = study.comparison
+    systems = {
+        name: {
+            "measures": {measure: _plain(row[measure]) for measure in comparison.measures},
+            "cost": _cost(study, name),
+        }
+        for name, row in comparison.rows.items()
+    }
+    about = {"reference": comparison.reference, "documents": comparison.documents, "rounds": comparison.rounds}
+    return json.dumps({**about, "systems": systems, "failed": study.failed}, indent=1) + "\n"
+
+
+def _plain(cell: Cell) -> Mapping[str, float | int | bool | None]:
+    spread = cell.spread
+    numbers = {"mean": spread.mean, "deviation": spread.deviation, "runs": spread.runs}
+    return {**numbers, "p": cell.p, "significant": cell.significant}
+
+
+def _cost(study: Study, name: str) -> Mapping[str, float | int]:
+    cost = asdict(study.costs[name])
+    return {key: cost[key] for key in ("minutes", "peak_megabytes", "parameters")}
