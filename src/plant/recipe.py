@@ -163,6 +163,7 @@ class Fit:
     clip: float = 1.0
     segment: int = 0  # tokens read at a time by a stateful encoder; 0: whole documents
     detach: bool = True  # no gradient across segments
+    recompute: bool = False  # activations within segments again on the way back, instead of keeping them all
     cache_gigabytes: float = 4.0  # for the states of a frozen encoder; beyond, they are computed anew
     mixed_precision: bool = True  # on GPUs only
     checkpoint_minutes: float = 5.0

@@ -49,22 +49,26 @@ class Given:
 
 def build_classifier(recipe: Recipe, given: Given) -> Classifier:
     """The classifier of a recipe, with starting weights from torch's random state and from what is given."""
-    trained = _trained(given)
-    offered = _offered(trained)
+    trained, asked = _trained(given), asked_for(recipe)
+    offered = _offered(trained, asked)
     encoder = ENCODERS.build(recipe.encoder.name, _shape(recipe) | dict(recipe.encoder.options), **offered)
     offered |= {"input_size": encoder.size, "encoder": encoder}
-    if "titles" in asked_for(recipe):
+    if "titles" in asked:
         offered |= {"titles": title_batch(trained.vocab, trained.codes, trained.codebook, encoder)}
-    decoder = _decoder(recipe.decoder, offered, given)
+    decoder = _decoder(recipe.decoder, offered, _offered(given, asked))
     criterion = LOSSES.build(recipe.loss.name, recipe.loss.options, **offered)
     n_words = None if given.names is None else given.names.n_words
     fit = recipe.fit
-    return Classifier(encoder, decoder, criterion, segment=fit.segment, detach=fit.detach, n_words=n_words)
+    return Classifier(
+        encoder, decoder, criterion, segment=fit.segment, detach=fit.detach, recompute=fit.recompute, n_words=n_words
+    )
 
 
-def _decoder(part: Part, offered: Mapping[str, Any], given: Given) -> Decoder:
-    """The decoder; with an option table `interaction`, joined with interaction matching of that table's options."""
-    everything = _offered(given)
+def _decoder(part: Part, offered: Mapping[str, Any], everything: Mapping[str, Any]) -> Decoder:
+    """The decoder; with an option table `interaction`, joined with interaction matching of that table's options.
+
+    Matching knows `everything`, the codes and words too that were added to a fitted coder.
+    """
     if part.name == MATCHING:
         return DECODERS.build(part.name, part.options, **everything)
     options = {key: value for key, value in part.options.items() if key != MATCHING}
@@ -113,8 +117,12 @@ def asked_for(recipe: Recipe) -> frozenset[str]:
     return frozenset(asked)
 
 
-def _offered(given: Given) -> dict[str, Any]:
-    return {
+def _offered(given: Given, asked: frozenset[str]) -> dict[str, Any]:
+    """All that is given, and what takes long to make, the titles' words, where it is asked for."""
+    made = {}
+    if "descriptions" in asked:
+        made["descriptions"] = description_tokens(given.vocab, given.codes, given.codebook)
+    return made | {
         "vocab": given.vocab,
         "names": given.names,
         "vocab_size": len(given.vocab),
@@ -126,7 +134,6 @@ def _offered(given: Given) -> dict[str, Any]:
         "language_model": given.language_model,
         "transformer": given.transformer,
         "word_vectors": None if given.word_vectors is None else torch.from_numpy(given.word_vectors),
-        "descriptions": description_tokens(given.vocab, given.codes, given.codebook),
         "parents": parent_numbers(given.codes, given.codebook),
     }
 

@@ -6,6 +6,7 @@ Surfaces are found by a compiled scan; forms are worked out once for each distin
 """
 
 import unicodedata
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -59,10 +60,10 @@ def find_words(text: NDArray[np.uint32], *, keep_numbers: bool) -> tuple[NDArray
 @cache
 def character_classes() -> NDArray[np.uint8]:
     """For each Unicode character: letter, mark, digit or other."""
-    by_category = {"Nd": DIGIT, "Nl": LETTER, "Mn": MARK, "Mc": MARK, "Me": MARK}
+    by_category = defaultdict(lambda: OTHER, {"Nd": DIGIT, "Nl": LETTER, "Mn": MARK, "Mc": MARK, "Me": MARK})
     by_category |= dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo"), LETTER)
     categories = map(unicodedata.category, map(chr, range(0x110000)))
-    classes = np.fromiter((by_category.get(category, OTHER) for category in categories), np.uint8, 0x110000)
+    classes = np.fromiter(map(by_category.__getitem__, categories), np.uint8, 0x110000)
     classes[[ord(joiner) for joiner in JOINERS]] = MARK
     return classes
 

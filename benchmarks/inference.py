@@ -1,0 +1,193 @@
+"""Notes per second of a planted AWD-LSTM coder: the equations as printed, float32 and eight bits.
+
+    python benchmarks/inference.py [--json] [--notes 16] [--length 1500] [--labels 8929] [--run RUN]
+
+Speed is that of one batch of made-up notes with random weights (embedding 400, layers of 1152, 1152 and 400 units), CPU
+time of one thread, turns interleaved, medians. `literal` is torch's LSTM and the equations with arrays of time x label,
+`float32` and `int8` are what `plant predict` does. What eight bits change is measured on the reported notes of a fitted
+run, given with `--run`; its encoder must be an AWD-LSTM. Without a run, a small one is fitted on the demo corpus first.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from decoder import N_TOKENS, made_up_relevance, zipf
+from torch import Tensor, nn
+
+from plant.codes.codebook import CodeBook
+from plant.data.corpus import Documents, Role, gold_codes, held_out
+from plant.data.store import load_corpus
+from plant.evaluate.measures import measure
+from plant.evaluate.outcome import outcome_of
+from plant.evaluate.scored import scored_densely
+from plant.nn.build import Given
+from plant.nn.classifier import Classifier
+from plant.nn.decoders.planted import PlantedDecoder
+from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
+from plant.nn.losses import BCE
+from plant.nn.ranker import RANKERS
+from plant.pipeline.prepare import Request
+from plant.pipeline.run import run
+from plant.recipe import load_recipe
+from plant.stages.fitted import FittedCoder, load_coder
+from plant.stages.models import ClassifierModel
+from plant.text.vocab import PADDING, Vocab
+
+MEASURES = ("P@5", "P@8", "P@15")
+SMALL = (
+    "pretrain.embedding=64", "pretrain.hidden=128", "pretrain.layers=2", "pretrain.epochs=1", "fit.frozen_epochs=3",
+    "fit.unfreezing_epochs=0", "fit.epochs=1",
+)  # fmt: skip
+
+
+def made_up_model(n_labels: int) -> ClassifierModel:
+    torch.manual_seed(0)
+    relevance = made_up_relevance(np.random.default_rng(0), n_labels, 1_000)
+    ranker = RANKERS.build("bilinear", {}, n_tokens=N_TOKENS, n_labels=n_labels)
+    encoder = AWDLSTMEncoder(N_TOKENS)
+    decoder = PlantedDecoder(encoder.size, n_labels, relevance=relevance, ranker=ranker)
+    codes = tuple(str(label) for label in range(n_labels))
+    given = Given(Vocab(("", "?")), codes, CodeBook("other", (), {}), np.zeros(n_labels, np.float32), relevance)
+    return ClassifierModel(Classifier(encoder, decoder, BCE()).eval(), given)
+
+
+def made_up_notes(count: int, length: int) -> Documents:
+    """Notes of words as frequent as words are."""
+    tokens = zipf(np.random.default_rng(0), count * length).astype(np.int32)
+    nothing, empty = np.zeros(count + 1, np.int64), np.empty(0, np.int32)
+    return Documents(
+        ids=tuple(str(note) for note in range(count)), tokens=tokens, token_starts=np.arange(count + 1) * length,
+        labels=empty, label_starts=nothing, char_starts=tokens, char_ends=tokens, evidence_labels=empty,
+        evidence_spans=np.empty((0, 2), np.int32), evidence_starts=nothing, text=np.empty(0, np.uint8),
+        text_starts=nothing,
+    )  # fmt: skip
+
+
+class Literal:
+    """The same weights, as the paper prints the model and torch offers its parts."""
+
+    def __init__(self, model: ClassifierModel) -> None:
+        self.decoder = model.classifier.decoder
+        network = model.classifier.encoder.network
+        self.words = network.words.detach()
+        self.layers = [nn.LSTM(a, b, batch_first=True) for a, b in pairwise([network.size, *network.sizes])]
+        for layer, ours in zip(self.layers, network.layers, strict=True):
+            weights = (ours.input_weight, ours.recurrent_weight, ours.bias, torch.zeros_like(ours.bias))
+            layer.load_state_dict(dict(zip(layer.state_dict(), weights, strict=True)))
+
+    @torch.no_grad()
+    def read(self, documents: Documents) -> Tensor:
+        tokens = torch.from_numpy(documents.tokens.reshape(len(documents), -1)).long()
+        states = self.words[F.pad(tokens, (1, 0), value=PADDING)]
+        for layer in self.layers:
+            states = layer(states)[0]
+        return torch.stack([self.logits(*document) for document in zip(states[:, 1:], tokens, strict=True)]).sigmoid()
+
+    def logits(self, states: Tensor, tokens: Tensor) -> Tensor:
+        learned, labels = self.decoder.learned, torch.arange(len(self.decoder.learned.bias))
+        attention = (states @ learned.queries.T).softmax(0)
+        static = dense_relevance(self.decoder, tokens)
+        scores = self.decoder.ranker.scores(tokens, labels).T
+        floor = scores.topk(self.decoder.k, dim=0).values[-1]
+        planted = scores.masked_fill(scores < floor, -torch.inf).softmax(0)
+        pooled = sum(weights.T @ states for weights in (attention, static, planted))
+        return (pooled * learned.weights).sum(-1) + learned.bias
+
+
+def dense_relevance(decoder: PlantedDecoder, tokens: Tensor) -> Tensor:
+    """Relevance at each position, time x label, divided by its sum."""
+    starts, rows = decoder.list_starts, torch.zeros(len(tokens), len(decoder.learned.bias))
+    for position, token in enumerate(tokens.tolist()):
+        entries = slice(int(starts[token]), int(starts[token + 1]))
+        rows[position, decoder.list_labels[entries].long()] = decoder.list_scores[entries]
+    return rows / rows.sum(0).clamp(min=1e-30)
+
+
+def seconds(way: Callable[[Documents], object], documents: Documents) -> float:
+    started = time.process_time()
+    way(documents)
+    return time.process_time() - started
+
+
+def speed(*, notes: int, length: int, n_labels: int, rounds: int) -> dict[str, float]:
+    """Notes per second of each way."""
+    model, documents, warm = made_up_model(n_labels), made_up_notes(notes, length), made_up_notes(2, 100)
+    literal, quantized = Literal(model), model.quantized()
+    ways = {"literal": literal.read, "float32": model.read, "int8": quantized.read}
+    for way in ways.values():
+        way(warm)  # compiles
+    spent = [{name: seconds(way, documents) for name, way in ways.items()} for _ in range(rounds)]
+    return {name: notes / statistics.median(turn[name] for turn in spent) for name in ways}
+
+
+def agreement(folder: Path) -> dict[str, float]:
+    """What eight bits change on the reported notes of a run."""
+    fitted, corpus = load_coder(folder / "coder"), load_corpus(folder / "corpus")
+    documents = held_out(corpus, Role.REPORT, fitted.codes)
+    gold = gold_codes(corpus, Role.REPORT)
+    exact, rounded = fitted.probabilities(documents), fitted.quantized().probabilities(documents)
+    before, after = (precisions(fitted, scores, documents, gold) for scores in (exact, rounded))
+    best = [np.argsort(-scores, axis=1, kind="stable")[:, :15] for scores in (exact, rounded)]
+    overlap = np.mean([len(set(a) & set(b)) for a, b in zip(*best, strict=True)])
+    return {name: after[name] - before[name] for name in MEASURES} | {
+        "P@8 of float32": before["P@8"],
+        "common codes of the first 15": float(overlap),
+        "largest change of a probability": float(np.abs(exact - rounded).max()),
+        "notes": len(documents),
+    }
+
+
+def precisions(fitted: FittedCoder, scores: np.ndarray, documents: Documents, gold: list) -> dict[str, float]:
+    scored = scored_densely(scores, ids=documents.ids, codes=fitted.codes, gold=gold, thresholds=fitted.thresholds)
+    outcome = outcome_of(scored, areas=False)
+    return {name: measure(name)(outcome) for name in MEASURES}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--notes", type=int, default=16)
+    parser.add_argument("--length", type=int, default=1_500)
+    parser.add_argument("--labels", type=int, default=8_929)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--run", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.run is None:
+            run(Request("demo"), load_recipe("plant", SMALL), Path(folder), name="plant")
+        changes = agreement(arguments.run or Path(folder))
+    torch.set_num_threads(1)
+    shape = {"notes": arguments.notes, "length": arguments.length, "n_labels": arguments.labels}
+    found = speed(**shape, rounds=arguments.rounds)
+    result = {
+        "inference_int8": {
+            "ratio": found["int8"] / found["float32"],
+            "against_literal": found["int8"] / found["literal"],
+            "notes_per_second": found,
+            "changes": changes,
+        },
+        "inference_float32": {"ratio": found["float32"] / found["literal"]},
+    }
+    print(json.dumps(result) if arguments.json else table(result))
+
+
+def table(result: dict[str, dict]) -> str:
+    int8 = result["inference_int8"]
+    rows = [f"{name:32} {value:8.3f} notes/s" for name, value in int8["notes_per_second"].items()]
+    rows += [f"int8 - float32, {name:16} {int8['changes'][name]:+8.4f}" for name in MEASURES]
+    rows += [f"{name:32} {value:8.3f}" for name, value in int8["changes"].items() if name not in MEASURES]
+    rows += [f"{name:32} {values['ratio']:8.2f} x" for name, values in result.items()]
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    main()
