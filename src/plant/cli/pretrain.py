@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from plant.cli.console import progress, say
 from plant.cli.options import add_device_option, add_recipe_options, chosen_device, chosen_recipe
+from plant.errors import InputError
 
 if TYPE_CHECKING:
+    from plant.recipe import Recipe
     from plant.train.language_model import Epoch
+    from plant.train.masked import Epoch as MaskedEpoch
 
-HELP = "train a language model on the notes' text (goes on where a killed run stopped)"
+HELP = "train a language model, or a recipe's transformer, on the notes' text (goes on where a killed run stopped)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,13 +31,48 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    recipe = chosen_recipe(arguments)
+    if recipe.encoder.name == "transformer":
+        _run_transformer(arguments, recipe)
+    else:
+        _run_language_model(arguments, recipe)
+
+
+def _run_transformer(arguments: argparse.Namespace, recipe: "Recipe") -> None:
+    from plant.pipeline.transform import transform_once
+
+    if arguments.start or arguments.published:
+        raise InputError("a transformer starts from the checkpoint of its recipe: use --set encoder.folder=DIR")
+    with progress() as tell:
+        made = transform_once(
+            Path(arguments.corpus),
+            Path(arguments.out),
+            recipe,
+            texts=arguments.text,
+            text_column=arguments.text_column,
+            device=chosen_device(arguments),
+            told=say,
+            log=_tell_masked_epoch,
+            progress=tell,
+        )
+    if made.held_out_text:
+        say("its text includes that of the held-out notes (masked.held_out_text), as its manifest records")
+    say(f"trained on {made.subwords:,} sub-words; use it: --set encoder.folder={arguments.out}")
+
+
+def _tell_masked_epoch(epoch: "MaskedEpoch") -> None:
+    dev = "" if epoch.dev_loss is None else f", dev loss {epoch.dev_loss:.3f}"
+    say(f"epoch {epoch.number}: loss at hidden sub-words {epoch.loss:.3f}{dev} ({epoch.seconds:.0f} s)")
+
+
+def _run_language_model(arguments: argparse.Namespace, recipe: "Recipe") -> None:
     from plant.pipeline.pretrain import Start, pretrain_once
 
     with progress() as tell:
         pretrained = pretrain_once(
             Path(arguments.corpus),
             Path(arguments.out),
-            chosen_recipe(arguments),
+            recipe,
             texts=arguments.text,
             text_column=arguments.text_column,
             start=Start(arguments.start, tuple(arguments.published) if arguments.published else None),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from plant.errors import InputError
+from plant.errors import InputError, RecipeError
 from plant.text.subwords import MISSING, SubwordTokenizer, tokenizer_from_json
 
 POSITIONS = 512
@@ -94,6 +94,14 @@ def network_of(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.M
     if weights:
         network.load_state_dict(weights)
     return network
+
+
+def check_window(window: int, config: Mapping[str, Any], *, option: str) -> None:
+    """Refuse windows that the network has no positions for; RoBERTa's family counts from two on."""
+    offset = 2 if config["model_type"] in ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert") else 0
+    most = config.get("max_position_embeddings", window + 2) - offset - 2
+    if not 1 <= window <= most:
+        raise RecipeError(f"{option} is {window}, but this transformer reads 1 to {most} sub-words at a time")
 
 
 def config_of(config: Mapping[str, Any]) -> Any:

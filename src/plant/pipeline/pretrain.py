@@ -20,6 +20,7 @@ from plant.nn.published_weights import read_published
 from plant.pipeline.prepare import fingerprint
 from plant.recipe import Pretrain, Recipe
 from plant.stages.pretrain import Pretrained, load_pretrained, more_text, pretrain, save_pretrained, without_held_out
+from plant.stages.transform import ENCODER
 from plant.train.language_model import Epoch
 from plant.types import Progress, silent
 
@@ -65,7 +66,7 @@ def pretrain_once(
             training_view(corpus),
             recipe.pretrain,
             seed=recipe.seed,
-            more=[*more_text(corpus, recipe.pretrain), *_further(texts, text_column, corpus, recipe, told)],
+            more=[*more_text(corpus, recipe.pretrain), *further_text(texts, text_column, corpus, recipe, told)],
             dev=None if recipe.pretrain.held_out_text else dev_text(corpus),
             start=start.load(recipe.pretrain),
             checkpoint=keeper.checkpoint(out.name, inputs),
@@ -91,15 +92,20 @@ def dev_text(corpus: Corpus) -> Documents | None:
     return take(corpus.documents, rows) if len(rows) else None
 
 
-def _further(
-    texts: Sequence[str], text_column: str, corpus: Corpus, recipe: Recipe, told: Callable[[str], None]
+def further_text(
+    texts: Sequence[str],
+    text_column: str,
+    corpus: Corpus,
+    recipe: Recipe,
+    told: Callable[[str], None],
 ) -> Iterator[Documents]:
-    """The texts of files as documents of the corpus's vocabulary."""
+    """The texts of files as documents of the corpus's vocabulary, without held-out notes unless the recipe says so."""
+    section = recipe.masked if recipe.encoder.name == ENCODER else recipe.pretrain
     for name in texts:
         repeated, notes = 0, read_texts(name, text_column=text_column)
         while some := list(islice(notes, NOTES_AT_A_TIME)):
             encoded = encode_texts([note.text for note in some], corpus.vocab, recipe.prepare)
-            kept, found = (encoded, 0) if recipe.pretrain.held_out_text else without_held_out(encoded, corpus)
+            kept, found = (encoded, 0) if section.held_out_text else without_held_out(encoded, corpus)
             repeated += found
             yield kept
         if repeated:

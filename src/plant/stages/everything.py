@@ -32,7 +32,6 @@ from plant.stages.rank import rank
 from plant.stages.relate import relate
 from plant.stages.transform import ENCODER, Transformed, inputs_of, load_transformed, save_transformed, transform
 from plant.stages.transform import KIND as TRANSFORMER
-from plant.stages.transform import more_text as more_masked_text
 from plant.stages.vectors import KIND as VECTORS
 from plant.stages.vectors import load_vectors, save_vectors, vectors
 from plant.train.classifier import Epoch
@@ -246,7 +245,7 @@ class _Stages:
             return transform(
                 self.view,
                 recipe,
-                more=more_masked_text(self.corpus, recipe.masked),
+                more=more_text(self.corpus, recipe.masked),
                 dev=None if recipe.masked.held_out_text else self.choosing,
                 checkpoint=self.settings.keeper.checkpoint("transformer", inputs),
                 device=self.settings.device,

@@ -27,14 +27,16 @@ def add_codes(fitted: FittedCoder, book: CodeBook) -> FittedCoder:
     new = tuple(code for code in book.codes if code not in set(fitted.codes) and book.names(code))
     if not new:
         raise InputError("the table names no code that is new to this coder: nothing to add")
-    codes, vocab = fitted.codes + new, _vocab_with(fitted.vocab, book, new)
-    grown = [_grown(*member, codes=codes, vocab=vocab, book=book, fitted=fitted) for member in _members(fitted)]
+    members, codes, merged = _members(fitted), fitted.codes + new, _merged(fitted.codebook, book, new)
+    by_name = all(model.given.names is not None for _, model in members)
+    vocab = _vocab_with(fitted.vocab, book, new) if by_name else fitted.vocab
+    grown = [_grown(*member, codes=codes, vocab=vocab, book=merged, fitted=fitted) for member in members]
     further = len(new)
     return replace(
         fitted,
         vocab=vocab,
         codes=codes,
-        codebook=_merged(fitted.codebook, book, new),
+        codebook=merged,
         model=grown[0] if len(grown) == 1 else AveragedModel(tuple(grown)),
         thresholds=np.concatenate([fitted.thresholds, np.full(further, np.median(fitted.thresholds), np.float32)]),
         train_counts=np.concatenate([fitted.train_counts, np.zeros(further, np.int64)]),
@@ -42,23 +44,25 @@ def add_codes(fitted: FittedCoder, book: CodeBook) -> FittedCoder:
     )
 
 
-def _members(fitted: FittedCoder) -> list[tuple[Recipe, ClassifierModel, Names]]:
+def _members(fitted: FittedCoder) -> list[tuple[Recipe, ClassifierModel]]:
+    """The members, all of which match names or read descriptions."""
     models: tuple[Model, ...] = fitted.model.members if isinstance(fitted.model, AveragedModel) else (fitted.model,)
     members = []
     for recipe, model in zip(fitted.members, models, strict=True):
-        if not isinstance(model, ClassifierModel) or model.given.names is None:
+        if not isinstance(model, ClassifierModel) or not (
+            model.given.names or getattr(model.classifier.decoder, "reads_titles", False)
+        ):
             raise InputError(
                 "this coder does not match names, so it cannot learn a code from its name alone: fit one with a recipe "
-                "such as 'interaction', or with decoder.interaction={} set"
+                "such as 'interaction' or 'label-descriptions', or with decoder.interaction={} set"
             )
-        members.append((recipe, model, model.given.names))
+        members.append((recipe, model))
     return members
 
 
 def _grown(
     recipe: Recipe,
     model: ClassifierModel,
-    names: Names,
     *,
     codes: tuple[str, ...],
     vocab: Vocab,
@@ -66,14 +70,15 @@ def _grown(
     fitted: FittedCoder,
 ) -> ClassifierModel:
     """The member with more labels; what it learned stands at the beginning of every tensor that grew."""
-    further = len(codes) - len(fitted.codes)
+    names, further = model.given.names, len(codes) - len(fitted.codes)
     rare = np.full(further, UNSEEN / max(1, fitted.train_documents), np.float32)
     given: Given = replace(
         model.given,
         vocab=vocab,
         codes=codes,
+        codebook=book,
         frequencies=np.concatenate([model.given.frequencies, rare]),
-        names=with_names(names, _further_names(names, book, codes, vocab, first=len(fitted.codes))),
+        names=names and with_names(names, _further_names(names, book, codes, vocab, first=len(fitted.codes))),
     )
     given = replace(given, ranker=getattr(model.classifier.decoder, "ranker", None))
     classifier = build_classifier(recipe, given)

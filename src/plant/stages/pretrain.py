@@ -13,7 +13,7 @@ from plant.data.corpus import Corpus, Documents, Role, TrainingView, take
 from plant.errors import InputError, RecipeError
 from plant.nn.language_model import AWDLSTM, LANGUAGE_MODEL_DROPOUTS, LanguageModel, with_vocab
 from plant.nn.language_model_store import KIND, language_model_from, save_language_model
-from plant.recipe import Pretrain
+from plant.recipe import Masked, Pretrain
 from plant.text.vocab import Vocab
 from plant.train.language_model import Epoch, train_language_model
 from plant.train.seed import seeded
@@ -56,7 +56,7 @@ def pretrain(
     return Pretrained(model.cpu().eval(), history, len(text.tokens), recipe.held_out_text)
 
 
-def more_text(corpus: Corpus, recipe: Pretrain) -> list[Documents]:
+def more_text(corpus: Corpus, recipe: Pretrain | Masked) -> list[Documents]:
     """The corpus's text besides the fitted notes: unlabelled, and held-out only where the recipe says so."""
     roles = [Role.UNLABELLED, *([Role.CHOOSE, Role.REPORT, Role.UNUSED] if recipe.held_out_text else [])]
     return [take(corpus.documents, np.flatnonzero(corpus.role == role)) for role in roles]

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from plant.artifact import Manifest, is_artifact, open_artifact, save_artifact
-from plant.data.corpus import Corpus, Documents, Role, TrainingView, take
+from plant.data.corpus import Documents, TrainingView
 from plant.data.subwords import with_subwords
 from plant.errors import InputError, RecipeError
 from plant.keeper import digest_of
 from plant.nn.masked import MaskedModel
 from plant.nn.table import ENCODERS
-from plant.nn.transformer import POOLER, Transformer, network_of, new_config, read_folder, read_head
+from plant.nn.transformer import POOLER, Transformer, check_window, network_of, new_config, read_folder, read_head
 from plant.recipe import Masked, Recipe
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
 from plant.train.masked import Epoch, Text, train_masked
@@ -53,6 +53,7 @@ def transform(
     start = _start(view, recipe)
     if not recipe.masked.epochs:
         return Transformed(start)
+    check_window(recipe.masked.window, start.config, option="masked.window")
     text = windows_of([view.documents, *more], start.tokenizer, recipe.masked)
     if not len(text):
         raise InputError("there is no text to train a transformer on: the fitted notes have no words")
@@ -71,12 +72,6 @@ def transform(
         progress=progress,
     )
     return Transformed(model.trained(start), history, int((text.lengths - 2).sum()), recipe.masked.held_out_text)
-
-
-def more_text(corpus: Corpus, recipe: Masked) -> list[Documents]:
-    """The corpus's text besides the fitted notes: unlabelled, and held-out only where the recipe says so."""
-    roles = [Role.UNLABELLED, *([Role.CHOOSE, Role.REPORT, Role.UNUSED] if recipe.held_out_text else [])]
-    return [take(corpus.documents, np.flatnonzero(corpus.role == role)) for role in roles]
 
 
 def shape_of(recipe: Recipe) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.errors import InputError, RecipeError
-from plant.nn.transformer import Transformer, network_of, new_config
+from plant.nn.transformer import Transformer, check_window, network_of, new_config
 from plant.nn.windows import Layout, Plan, innermost, lay_out
 from plant.tensors import Batch, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
@@ -70,7 +70,7 @@ class TransformerEncoder(nn.Module):
         self.plan = Plan(window, overlap, max_windows)
         self.pool, self.full_windows, self.frozen = pool, full_windows, frozen
         self.size: int = self.network.config.hidden_size
-        _check_positions(window, self.network.config)
+        check_window(window, self.network.config.to_dict(), option="encoder.window")
         self.network.requires_grad_(not frozen)
         if recompute:
             self.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -169,11 +169,3 @@ def special_of(tokenizer: SubwordTokenizer) -> Special:
     """The special sub-words of a tokenizer."""
     mask = tokenizer.last if tokenizer.mask is None else tokenizer.mask
     return Special(tokenizer.first, tokenizer.last, tokenizer.padding, mask)
-
-
-def _check_positions(window: int, config: Any) -> None:
-    """RoBERTa's family counts positions from its padding's number on, which costs it two."""
-    offset = 2 if config.model_type in ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl") else 0
-    most = getattr(config, "max_position_embeddings", window + 2) - offset - 2
-    if not 1 <= window <= most:
-        raise RecipeError(f"encoder.window is {window}, but this transformer reads 1 to {most} sub-words at a time")
