@@ -109,3 +109,10 @@ def test_pooled_and_attending_decoders_explain_themselves_by_default() -> None:
     for decoder in (MaxPool(encoder.size, 3), LabelAttention(encoder.size, 3)):
         classifier = Classifier(encoder, decoder, BCE()).eval()
         assert explainer_named("", classifier)(classifier, classifier.encode(batch(5)), LABELS).any()
+
+
+def test_planted_attention_explains_itself_and_its_learned_twin_does_not() -> None:
+    encoder = CNN(30, embedding=6, filters=6, kernels=(3,))
+    twin = Classifier(encoder, PlantedDecoder(encoder.size, 3, static=False, planted=False), BCE()).eval()
+    assert explainer_named("", planted()) is EXPLAINERS["attention"]
+    assert explainer_named("", twin) is EXPLAINERS["attention-integrated"]

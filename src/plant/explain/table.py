@@ -11,7 +11,7 @@ from plant.explain.attention import attention, attention_of
 from plant.explain.gradients import attention_x_integrated_gradients, gradient_x_input, integrated_gradients
 from plant.explain.occlusion import occlusion
 from plant.nn.classifier import Classifier
-from plant.nn.parts import AttentionDecoder
+from plant.nn.parts import AttentionDecoder, Decoder, SourcedDecoder
 from plant.tensors import Encoded
 
 Explainer = Callable[[Classifier, Encoded, Int[Tensor, "asked"]], Float[Tensor, "batch asked time"]]
@@ -29,16 +29,20 @@ EXPLAINERS: Mapping[str, Explainer] = {
 
 
 def explainer_named(name: str, classifier: Classifier) -> Explainer:
-    """An explainer by name; the usual one is attention times integrated gradients, gradients where there is none.
-
-    Where attention is the evidence itself (matched names), it is the usual one.
-    """
-    if not name and getattr(classifier.decoder, "evident", False):
-        return attention
+    """An explainer by name, or the one that suits the decoder best."""
     if not name:
-        return (
-            attention_x_integrated_gradients if isinstance(classifier.decoder, AttentionDecoder) else gradient_x_input
-        )
+        return _usual(classifier.decoder)
     if name not in EXPLAINERS:
         raise InputError(unknown("explainer", name, EXPLAINERS))
     return EXPLAINERS[name]
+
+
+def _usual(decoder: Decoder) -> Explainer:
+    """Attention where it is the evidence itself or planted, which was measured to be best (docs/results.md).
+
+    Attention that was only learned is weighed by integrated gradients; without attention there are gradients alone.
+    """
+    planted = isinstance(decoder, SourcedDecoder) and len(decoder.names) > 1
+    if planted or getattr(decoder, "evident", False):
+        return attention
+    return attention_x_integrated_gradients if isinstance(decoder, AttentionDecoder) else gradient_x_input

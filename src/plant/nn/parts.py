@@ -74,6 +74,8 @@ class AttentionDecoder(Decoder, Protocol):
 class SourcedDecoder(Decoder, Protocol):
     """A decoder whose attention has several sources, which can be asked for one by one."""
 
+    names: tuple[str, ...]
+
     def attend_by_source(
         self, encoded: Encoded, labels: Int[Tensor, "asked"]
     ) -> dict[str, Float[Tensor, "batch asked time"]]: ...
