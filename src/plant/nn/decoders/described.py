@@ -10,6 +10,8 @@ from plant.nn.layers import Convolution, WordEmbedding
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import PADDING
 
+LABELS_AT_A_TIME = 64  # of similar lengths, so that little padding is read
+
 
 class DescribedAttention(nn.Module):
     """CAML's attention, and a small text-CNN that reads each label's description; Mullenbach et al. 2018.
@@ -46,11 +48,20 @@ class DescribedAttention(nn.Module):
 
     def distance(self) -> Float[Tensor, "label"]:
         """How far each label's weights lie from its description."""
-        mask = self.descriptions != PADDING
-        features = self.convolution(self.words(self.descriptions, mask), mask).tanh()
-        described = self.describe(masked_max(features, mask))
-        apart = (self.attention.weights - described).square().mean(1)
-        return torch.where(mask.any(1), apart, 0.0)
+        lengths = (self.descriptions != PADDING).sum(1)
+        order = lengths.argsort(descending=True)
+        described = torch.cat([self._described(rows) for rows in order.split(LABELS_AT_A_TIME)])
+        apart = (self.attention.weights[order] - described).square().mean(1)
+        return torch.where(lengths > 0, apart[order.argsort()], 0.0)
+
+    def _described(self, labels: Int[Tensor, "some"]) -> Float[Tensor, "some size"]:
+        """The vectors of some labels' descriptions; labels with as many words cost least together."""
+        words = self.descriptions[labels]
+        mask = words != PADDING
+        longest = max(1, int(mask.sum(1).max()))
+        words, mask = words[:, :longest], mask[:, :longest]
+        features = self.convolution(self.words(words, mask), mask).tanh()
+        return self.describe(masked_max(features, mask))
 
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """Where each label looks."""
