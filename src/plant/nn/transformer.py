@@ -82,6 +82,7 @@ def new_config(
         intermediate_size=4 * hidden,
         max_position_embeddings=positions,
         pad_token_id=padding,
+        attention_probs_dropout_prob=0.0,  # with it, CPUs have no fused attention: half the speed
     )
     return plain_config(config)
 

@@ -26,7 +26,8 @@ class LabelDescriptions(nn.Module):
 
     With `refresh` 1 descriptions are read at every step and learn too, as published; with N they are read every N steps
     without a gradient. In prediction they are read once. `size` compares projections of that width instead of the
-    states. `compat` is the published form, for encoder "transformer" with `full_windows`; descriptions are then cut to
+    states; `squeezed` makes one vector of a description before it is compared, as many times faster as descriptions are
+    long. `compat` is the published form, for encoder "transformer" with `full_windows`; descriptions are then cut to
     `positions` sub-words, two special ones included. With `label_bias` each label has a bias that starts at its
     log-odds; without, all share one. A label that is added later needs its description alone.
     """
@@ -44,6 +45,7 @@ class LabelDescriptions(nn.Module):
         compat: bool = False,
         positions: int = 15,
         size: int = 0,
+        squeezed: bool = False,
         windows: Joining = "max",
         refresh: int = 10,
         chunk: int = 256,
@@ -51,7 +53,8 @@ class LabelDescriptions(nn.Module):
     ) -> None:
         super().__init__()
         self.descriptions = Descriptions(encoder, titles, width=positions if compat else 0, refresh=refresh)
-        self.compare = ByPosition(_full_width(encoder), positions) if compat else BySoftmax(input_size, size=size)
+        by_softmax = BySoftmax(input_size, size=size, squeezed=squeezed)
+        self.compare = ByPosition(_full_width(encoder), positions) if compat else by_softmax
         self.windows, self.chunk = windows, chunk
         self.bias = nn.Parameter(prior_logits(frequencies, n_labels) if label_bias else torch.zeros(1))
 
@@ -122,10 +125,12 @@ class BySoftmax(nn.Module):
     """z = s sum_j b_j sum_t a_tj D_t . E_j / sqrt(size), a softmax of the similarities over t, b one over j.
 
     a_tj finds description position j in the window, b weighs the positions of a description by a learned vector.
+    Squeezed, a description is the one position sum_j b_j E_j.
     """
 
-    def __init__(self, input_size: int, *, size: int = 0) -> None:
+    def __init__(self, input_size: int, *, size: int = 0, squeezed: bool = False) -> None:
         super().__init__()
+        self.squeezed = squeezed
         self.project = nn.Linear(input_size, size, bias=False) if size else nn.Identity()
         self.salience = nn.Linear(size or input_size, 1, bias=False)
         self.scale = nn.Parameter(torch.ones(()))
@@ -137,20 +142,30 @@ class BySoftmax(nn.Module):
         return self.project(torch.where((windows.words >= 0).unsqueeze(-1), states, 0.0))
 
     def forward(self, text: Tensor, windows: Windows, described: Described) -> Float[Tensor, "window label"]:
-        asked = self.project(described.states.to(self.scale.dtype))
+        asked, weights, owners = self._asked(described)
         found = F.scaled_dot_product_attention(
             asked.expand(len(text), -1, -1), text, text, attn_mask=_somewhere(windows.words >= 0).unsqueeze(1)
         )
         similar = (found * asked).sum(-1) * asked.shape[1] ** -0.5
-        weighed = similar * self._weights(asked, described)
-        return self.scale * weighed.new_zeros(len(text), described.n_labels).index_add(1, described.owners, weighed)
+        empty = similar.new_zeros(len(text), described.n_labels)
+        return self.scale * empty.index_add(1, owners, similar * weights)
 
     def look(self, text: Tensor, windows: Windows, described: Described) -> Float[Tensor, "window position"]:
         """Where the one label's description was found."""
-        asked = self.project(described.states.to(self.scale.dtype))
+        asked, weights, _ = self._asked(described)
         scores = asked @ text.transpose(1, 2) * asked.shape[1] ** -0.5
         found = masked_softmax(scores, (windows.words >= 0).unsqueeze(1).expand(scores.shape))
-        return (self._weights(asked, described).unsqueeze(1) * found).sum(1)
+        return (weights.unsqueeze(1) * found).sum(1)
+
+    def _asked(self, described: Described) -> tuple[Tensor, Tensor, Tensor]:
+        """What is looked for in the text, how much each counts, and for which label."""
+        asked = self.project(described.states.to(self.scale.dtype))
+        weights = self._weights(asked, described)
+        if not self.squeezed:
+            return asked, weights, described.owners
+        empty = asked.new_zeros(described.n_labels, asked.shape[1])
+        vectors = empty.index_add(0, described.owners, weights.unsqueeze(1) * asked)
+        return vectors, weights.new_ones(len(vectors)), torch.arange(len(vectors), device=asked.device)
 
     def _weights(self, asked: Float[Tensor, "position size"], described: Described) -> Float[Tensor, "position"]:
         """A softmax over the positions of each label's description."""
