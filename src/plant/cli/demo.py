@@ -1,6 +1,7 @@
 """`plant demo`: the main job on the embedded corpus, from notes to explained codes."""
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
     say("The demo corpus: 3,000 discharge summaries that a program wrote, with about 600 ICD-10-CM codes.")
     for name in RECIPES:
         say(f"fitting {name} ...")
+        _copy_corpus(out / RECIPES[0] / "corpus", out / name / "corpus")
         with progress() as tell:
             done = run_all(Request("demo"), load_recipe(name), out / name, name=name, progress=tell)
         assert done.report is not None  # the demo corpus has a test split
@@ -35,6 +37,14 @@ def run(arguments: argparse.Namespace) -> None:
     _explain_one(done.coder, out / RECIPES[-1])
     say(f"\nreport: {write_report(reports[RECIPES[-1]], out / 'report')}")
     say(f"code your own notes: plant predict {out / RECIPES[-1] / 'coder'} notes.jsonl")
+
+
+def _copy_corpus(prepared: Path, target: Path) -> None:
+    """The corpus is the same for all recipes, and copying it is faster than preparing it again."""
+    if prepared.exists() and not target.exists():
+        half = target.with_name(".corpus.tmp")
+        shutil.copytree(prepared, half, dirs_exist_ok=True)
+        half.rename(target)
 
 
 def _explain_one(coder, folder: Path) -> None:  # type: ignore[no-untyped-def]

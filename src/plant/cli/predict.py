@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.cli.console import progress, say
+from plant.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.coder import Coder
     from plant.data.sources.bare import read_texts
 
+    if arguments.top < 0:
+        raise InputError(f"--top {arguments.top}: a number of codes, 0 for the accepted ones alone")
     coder = Coder.load(arguments.coder)
     if arguments.int8:
         coder = coder.quantized()
