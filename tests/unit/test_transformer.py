@@ -291,3 +291,16 @@ def test_interaction_joins_a_transformer() -> None:
     before = coder.predict_proba(texts[:4])
     after = coder.add_codes(new).predict_proba(texts[:4])
     np.testing.assert_array_equal(after[:, :-1], before)
+
+
+def test_subwords_beyond_the_most_windows_are_counted_in_the_facts() -> None:
+    made = notes_of(40, n_codes=3)
+    texts, codes = [note.text for note in made], [note.codes for note in made]
+    options = ("encoder.hidden=16", "encoder.layers=1", "encoder.pieces=150", "masked.epochs=0", "prepare.min_count=1",
+               "fit.epochs=1", "encoder.window=10", "encoder.overlap=2")  # fmt: skip
+    whole = Coder("bert-small", *options).fit(texts, codes, choose=0.3)
+    cut = Coder("bert-small", *options, "encoder.max_windows=1").fit(texts, codes, choose=0.3)
+    assert "subwords_unread" not in whole.fitted.facts
+    encoder = whole.fitted.model.classifier.encoder  # type: ignore[attr-defined]
+    lengths = [len(found.numbers) for found in encoder.tokenizer.cut(texts)]
+    assert cut.fitted.facts["subwords_unread"] == sum(max(0, length - 10) for length in lengths)

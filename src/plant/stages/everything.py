@@ -25,7 +25,15 @@ from plant.relevance.store import load_relevance, name_files, save_relevance
 from plant.stages.fit import fit, frequencies, thresholds
 from plant.stages.fitted import FittedCoder
 from plant.stages.linear import TfidfModel, fit_prior, fit_tfidf
-from plant.stages.models import AveragedModel, ClassifierModel, LinearModel, Model, PriorModel, probabilities
+from plant.stages.models import (
+    AveragedModel,
+    ClassifierModel,
+    LinearModel,
+    Model,
+    PriorModel,
+    probabilities,
+    subwords_unread,
+)
 from plant.stages.naming import name_labels
 from plant.stages.pretrain import Pretrained, load_pretrained, more_text, pretrain, save_pretrained
 from plant.stages.rank import rank
@@ -77,7 +85,9 @@ def fit_coder(
         models.append(model)
         histories[name] = history
     model = models[0] if len(models) == 1 else AveragedModel(tuple(models))
-    return _tuned(model, members, recipe, view, choosing, {**(facts or {}), "history": _plain(histories)})
+    unread = sum(subwords_unread(model, documents) for model in models for documents in (view.documents, choosing))
+    told = {**(facts or {}), "history": _plain(histories), **({"subwords_unread": unread} if unread else {})}
+    return _tuned(model, members, recipe, view, choosing, told)
 
 
 def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:

@@ -19,6 +19,7 @@ from plant.nn.build import Given, asked_for, build_classifier
 from plant.nn.classifier import Classifier
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.names import Names, unpack_names
+from plant.nn.parts import SubwordEncoder
 from plant.nn.ranker_store import ranker_from
 from plant.nn.transformer import Transformer, unpack_transformer
 from plant.recipe import Recipe
@@ -255,6 +256,16 @@ def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], giv
     classifier = build_classifier(recipe, given)
     classifier.load_state_dict(weights)
     return ClassifierModel(classifier.eval(), given)
+
+
+def subwords_unread(model: Model, documents: Documents) -> int:
+    """How many sub-words of documents lie beyond a limit on windows."""
+    if not isinstance(model, ClassifierModel) or not isinstance(model.classifier.encoder, SubwordEncoder):
+        return 0
+    plan = model.classifier.encoder.plan
+    cut = model.classifier.readable(documents).subwords if plan.most else None
+    lengths = [] if cut is None else np.diff(cut.starts).tolist()
+    return sum(length - plan.covered(length) for length in lengths)
 
 
 def _packed_names(names: Names | None) -> Arrays:

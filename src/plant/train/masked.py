@@ -2,11 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +14,10 @@ from torch import Tensor, nn
 from plant.nn.masked import MaskedModel, Questions, ask, masked_loss
 from plant.recipe import Masked
 from plant.text.subwords import SubwordTokenizer
-from plant.train.checkpoint import load_checkpoint, pack_optimizer, save_checkpoint, unpack_optimizer
+from plant.train.checkpoint import resume_training, save_training
+from plant.train.precision import mixed_precision
 from plant.train.schedule import slanted_triangular
-from plant.train.seed import random_state, restore_random_state, seeded
+from plant.train.seed import seeded
 from plant.types import Progress, silent
 
 
@@ -121,7 +120,7 @@ class _Training:
         share = slanted_triangular(self.state.epoch * self.steps + self.state.step, self.recipe.epochs * self.steps)
         for settings in self.optimizer.param_groups:
             settings["lr"] = self.recipe.learning_rate * share
-        with self._precision():
+        with mixed_precision(self.device, wanted=self.recipe.mixed_precision):
             loss = self._loss(self.text, rows)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -166,29 +165,15 @@ class _Training:
     def _save(self) -> None:
         if self.checkpoint is None:
             return
-        optimizer, groups = pack_optimizer(self.optimizer)
-        weights = {f"model.{name}": tensor for name, tensor in self.model.named_parameters()}
-        state = asdict(self.state) | {"groups": groups}
-        save_checkpoint(self.checkpoint, {**weights, **optimizer, "random": random_state()}, state)
+        parts = {"model": dict(self.model.named_parameters())}
+        save_training(self.checkpoint, parts, asdict(self.state), optimizer=self.optimizer)
         self.saved_at = time.monotonic()
 
     def _resume(self) -> None:
-        saved = load_checkpoint(self.checkpoint) if self.checkpoint else None
+        saved = resume_training(self.checkpoint, "model", optimizer=self.optimizer)
         if saved is None:
             return
-        parameters = dict(self.model.named_parameters())
-        for name, tensor in saved.tensors.items():
-            if name.startswith("model."):
-                parameters[name.removeprefix("model.")].data.copy_(tensor)
-        unpack_optimizer(self.optimizer, saved.tensors, saved.state["groups"])
-        restore_random_state(saved.tensors["random"])
-        self.state = _state_from(saved.state)
-
-    def _precision(self) -> Any:
-        on_gpu = torch.device(self.device).type == "cuda" and self.recipe.mixed_precision
-        return torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu else nullcontext()
-
-
-def _state_from(saved: Mapping[str, Any]) -> State:
-    rest = {key: value for key, value in saved.items() if key not in ("groups", "history")}
-    return State(**rest, history=tuple(Epoch(**epoch) for epoch in saved["history"]))
+        for name, parameter in self.model.named_parameters():  # tied weights stand in the state once
+            parameter.data.copy_(saved.parts["model"][name])
+        history = tuple(Epoch(**epoch) for epoch in saved.state["history"])
+        self.state = State(**{**saved.state, "history": history})
