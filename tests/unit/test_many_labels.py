@@ -1,0 +1,70 @@
+"""Sets of labels so large that scores of all notes do not fit into memory."""
+
+import numpy as np
+import pytest
+
+from plant.artifact import room_for
+from plant.data.corpus import Role, held_out, training_view
+from plant.evaluate.lists import lists_of_mask
+from plant.evaluate.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.recipe import Recipe
+from plant.stages.everything import fit_coder
+from plant.stages.fit import cross_entropy
+from plant.stages.predict import best_only, score_role
+from tests.made_up import corpus_of, notes_of
+
+RANDOM = np.random.default_rng(0)
+SCORES = RANDOM.random((7, 5)).astype(np.float32)
+TARGETS = RANDOM.random((7, 5)) < 0.4
+
+
+def test_large_arrays_live_in_files_and_hold_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not isinstance(room_for(7, 5), np.memmap)
+    monkeypatch.setattr("plant.artifact.MAX_IN_MEMORY", 10)
+    room = room_for(7, 5)
+    room[:] = SCORES
+    assert isinstance(room, np.memmap)
+    assert np.array_equal(room, SCORES)
+
+
+def test_scores_from_a_file_are_those_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = corpus_of(notes_of(40))
+    fitted = fit_coder(corpus, Recipe(system="tfidf"))
+    documents = held_out(corpus, Role.REPORT, training_view(corpus).codes)
+    expected = fitted.probabilities(documents)
+    monkeypatch.setattr("plant.artifact.MAX_IN_MEMORY", 10)
+    found = fitted.probabilities(documents)
+    assert isinstance(found, np.memmap)
+    assert np.array_equal(found, expected)
+
+
+def test_the_loss_in_blocks_is_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = -np.log(np.where(TARGETS, SCORES, 1 - SCORES).astype(np.float64)).sum()
+    monkeypatch.setattr("plant.stages.fit.BLOCK", 10)
+    assert cross_entropy(SCORES, lists_of_mask(TARGETS)) == pytest.approx(plain, rel=1e-5)
+
+
+def test_certain_and_wrong_is_very_bad_but_finite() -> None:
+    scores, targets = np.array([[0.0, 1.0]], np.float32), np.array([[1, 0]])
+    assert 20 < cross_entropy(scores, lists_of_mask(targets)) < 40
+
+
+def test_thresholds_from_lists_are_those_from_a_matrix() -> None:
+    gold = lists_of_mask(TARGETS)
+    for goal in ("micro-F1", "macro-F1"):
+        assert tune_global_threshold(SCORES, gold, measure=goal) == tune_global_threshold(SCORES, TARGETS, measure=goal)
+    assert np.array_equal(tune_label_thresholds(SCORES, gold), tune_label_thresholds(SCORES, TARGETS))
+
+
+def test_too_many_scores_are_kept_as_the_best_of_each_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = corpus_of(notes_of(40))
+    fitted = fit_coder(corpus, Recipe(system="tfidf"))
+    whole = score_role(fitted, corpus, Role.REPORT, system="tfidf", splits={})
+    monkeypatch.setattr("plant.stages.predict.BEST", 2)
+    monkeypatch.setattr("plant.stages.predict.MAX_IN_MEMORY", 10)
+    short = score_role(fitted, corpus, Role.REPORT, system="tfidf", splits={})
+    assert short.scores.list_length == 2
+    assert "2 best codes" in short.frame.remarks[0]
+    ranks, short_ranks = whole.scores.ranks(whole.gold), short.scores.ranks(short.gold)
+    assert np.array_equal(short_ranks[ranks <= 2], ranks[ranks <= 2])
+    assert best_only(whole).scores.list_length == 2
