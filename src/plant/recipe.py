@@ -113,7 +113,7 @@ class Vectors:
     size: int = 100
     window: int = 5
     negatives: int = 5
-    epochs: int = 5
+    epochs: int = 0  # 0: five, or up to fifty where the text is small
     learning_rate: float = 0.025
     subsample: float = 1e-3
     seed: int = 1  # apart from the recipe's: made once for all its seeds

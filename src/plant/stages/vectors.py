@@ -16,15 +16,22 @@ from plant.train.word_vectors import train_word_vectors
 from plant.types import Progress, silent
 
 KIND = "word-vectors"
+WORDS_TO_READ = 10_000_000
 
 
 def vectors(
     view: TrainingView, recipe: Vectors, *, more: Sequence[Documents] = (), progress: Progress = silent
 ) -> NDArray[np.float32]:
     """One vector per word of the vocabulary."""
-    options = {key: value for key, value in asdict(recipe).items() if key != "train"}
     text = text_of([view.documents, *more])
+    options = {key: value for key, value in asdict(recipe).items() if key != "train"}
+    options["epochs"] = recipe.epochs or epochs_for(len(text.tokens))
     return train_word_vectors(text, len(view.vocab), **options, progress=progress)
+
+
+def epochs_for(n_words: int) -> int:
+    """Five, or more where the text is small: in five readings of a few hundred notes all words stay alike."""
+    return min(50, max(5, WORDS_TO_READ // max(1, n_words)))
 
 
 def save_vectors(

@@ -7,6 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 from plant.errors import RecipeError
 from plant.nn.attention import masked_mean, masked_softmax
+from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import PADDING
@@ -26,6 +27,7 @@ class LSAN(nn.Module):
         input_size: int,
         n_labels: int,
         *,
+        frequencies: Float[Tensor, "label"] | None = None,
         descriptions: Int[Tensor, "label word"] | None = None,
         word_vectors: Float[Tensor, "token size"] | None = None,
         attention: int = 200,
@@ -44,7 +46,9 @@ class LSAN(nn.Module):
         self.fit_titles = nn.Identity() if fits else nn.Linear(self.titles.shape[1], input_size // 2, bias=False)
         self.trust_titles = nn.Linear(input_size, 1)
         self.trust_queries = nn.Linear(input_size, 1)
-        self.output = nn.Sequential(nn.Linear(input_size, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+        last = nn.Linear(hidden, 1)
+        nn.init.constant_(last.bias, float(prior_logits(frequencies, n_labels).mean()))  # codes are rare
+        self.output = nn.Sequential(nn.Linear(input_size, hidden), nn.ReLU(), last)
 
     def forward(self, encoded: Encoded) -> Decoded:
         states = without_padding(encoded.states, encoded.mask)

@@ -6,6 +6,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from plant.nn.attention import masked_max, masked_mean
+from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
 
@@ -13,10 +14,18 @@ from plant.tensors import Decoded, Encoded
 class MaxPool(nn.Module):
     """The largest value of each feature, then a linear layer: the decoder of Text-CNN."""
 
-    def __init__(self, input_size: int, n_labels: int, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        n_labels: int,
+        *,
+        frequencies: Float[Tensor, "label"] | None = None,
+        dropout: float = 0.0,
+        start_at_prior: bool = True,
+    ) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.output = _linear(input_size, n_labels)
+        self.output = _linear(input_size, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:
         return Decoded(self.output(self.dropout(masked_max(encoded.states, encoded.mask))))
@@ -31,10 +40,18 @@ class MaxPool(nn.Module):
 class MeanPool(nn.Module):
     """The mean of each feature, then a linear layer: the decoder of FastText."""
 
-    def __init__(self, input_size: int, n_labels: int, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        n_labels: int,
+        *,
+        frequencies: Float[Tensor, "label"] | None = None,
+        dropout: float = 0.0,
+        start_at_prior: bool = True,
+    ) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.output = _linear(input_size, n_labels)
+        self.output = _linear(input_size, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:
         return Decoded(self.output(self.dropout(masked_mean(encoded.states, encoded.mask))))
@@ -52,11 +69,20 @@ class LastState(nn.Module):
     `bidirectional` all are read at the last. It looks at no other position, so it has no `attend`.
     """
 
-    def __init__(self, input_size: int, n_labels: int, *, bidirectional: bool = True, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        n_labels: int,
+        *,
+        frequencies: Float[Tensor, "label"] | None = None,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+        start_at_prior: bool = True,
+    ) -> None:
         super().__init__()
         self.forward_size = input_size // 2 if bidirectional else input_size
         self.dropout = nn.Dropout(dropout)
-        self.output = _linear(input_size, n_labels)
+        self.output = _linear(input_size, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:
         states = without_padding(encoded.states, encoded.mask)
@@ -72,13 +98,21 @@ class ChunkMaxPool(nn.Module):
     """
 
     def __init__(
-        self, input_size: int, n_labels: int, *, chunks: int = 2, bottleneck: int = 512, dropout: float = 0.5
+        self,
+        input_size: int,
+        n_labels: int,
+        *,
+        frequencies: Float[Tensor, "label"] | None = None,
+        chunks: int = 2,
+        bottleneck: int = 512,
+        dropout: float = 0.5,
+        start_at_prior: bool = True,
     ) -> None:
         super().__init__()
         self.chunks = chunks
         self.bottleneck = nn.Linear(chunks * input_size, bottleneck)
         self.dropout = nn.Dropout(dropout)
-        self.output = _linear(bottleneck, n_labels)
+        self.output = _linear(bottleneck, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:
         largest, _ = _largest_of_chunks(encoded.states, encoded.mask, self.chunks)
@@ -104,9 +138,12 @@ def as_evidence(
     return torch.where(total > 0, positive / total.clamp(min=torch.finfo(total.dtype).tiny), even.to(given.dtype))
 
 
-def _linear(input_size: int, n_labels: int) -> nn.Linear:
+def _linear(input_size: int, n_labels: int, frequencies: Float[Tensor, "label"] | None) -> nn.Linear:
+    """The output layer; its biases start at the labels' log-odds where the frequencies are given, else at zero."""
     layer = nn.Linear(input_size, n_labels)
     nn.init.xavier_uniform_(layer.weight)
+    with torch.no_grad():
+        layer.bias.copy_(prior_logits(frequencies, n_labels))
     return layer
 
 
