@@ -117,3 +117,7 @@ def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
     content[-1] ^= 1
     tensors.write_bytes(content)
     assert "damaged" in refused(plant("show", "corpus", cwd=tmp_path), tmp_path)
+
+
+def test_a_negative_number_of_codes_is_refused(tmp_path: Path) -> None:
+    assert "--top -1" in refused(plant("predict", "coder", "notes.jsonl", "--top", "-1", cwd=tmp_path), tmp_path)
