@@ -32,6 +32,8 @@ class Relate:
 
     form: Literal["mi", "normalised", "positive"] = "positive"
     keep: int = 1000  # tokens per label
+    named: float = 0.0  # how much more a token counts for a label that is named with it: 1 doubles its relevance
+    marked: bool = False  # what human coders marked in the fitted notes are names too
 
 
 @dataclass(frozen=True)

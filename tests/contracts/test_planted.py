@@ -24,6 +24,9 @@ SWITCHES: dict[str, dict[str, object]] = {
     "neither": {"static": False, "planted": False},
     "segments": {"segment": 3},
     "tanh keys": {"key_size": 4},
+    "not learned": {"learned": False},
+    "not learned, segments": {"learned": False, "segment": 3},
+    "ranker alone": {"learned": False, "static": False},
 }
 switches = pytest.mark.parametrize("options", SWITCHES.values(), ids=SWITCHES.keys())
 

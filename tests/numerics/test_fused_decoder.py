@@ -55,7 +55,7 @@ def literal_logits(decoder: PlantedDecoder, encoded: Encoded, relevance: Relevan
 
 def literal_evidence(decoder: PlantedDecoder, states: Tensor, tokens: Tensor, relevance: Relevance) -> Tensor:
     keys = states if decoder.learned.key is None else (states @ decoder.learned.key.weight.T).tanh()
-    sources = {"learned": (keys @ decoder.learned.queries.T).softmax(0)}
+    sources = {"learned": (keys @ decoder.learned.queries.T).softmax(0)} if "learned" in decoder.names else {}
     if "static" in decoder.names:
         sources["static"] = literal_static(decoder, tokens, relevance)
     if "planted" in decoder.names:
@@ -67,16 +67,23 @@ def literal_evidence(decoder: PlantedDecoder, states: Tensor, tokens: Tensor, re
 def literal_static(decoder: PlantedDecoder, tokens: Tensor, relevance: Relevance) -> Tensor:
     dense = torch.from_numpy(relevance.dense(np.arange(N_LABELS))).double()
     weights = dense[:, tokens].T
+    if "learned" not in decoder.names:
+        weights = torch.where(best_positions(weights, decoder.k), weights, 0.0)
     return weights / weights.sum(0).clamp(min=1e-300) if decoder.static_values == "normalised" else weights
+
+
+def best_positions(scores: Tensor, k: int) -> Tensor:
+    kept = torch.zeros(scores.shape, dtype=torch.bool)
+    for label, column in enumerate(scores.T.tolist()):
+        best = sorted(range(len(column)), key=lambda position: (-column[position], position))
+        kept[best[:k], label] = True
+    return kept
 
 
 def literal_planted(decoder: PlantedDecoder, tokens: Tensor) -> Tensor:
     labels = torch.arange(N_LABELS)
     scores = torch.stack([decoder.ranker.pair_scores(token.expand(N_LABELS), labels) for token in tokens])
-    kept = torch.zeros(scores.shape, dtype=torch.bool)
-    for label, column in enumerate(scores.T.tolist()):
-        best = sorted(range(len(tokens)), key=lambda position: (-column[position], position))
-        kept[best[: decoder.k], label] = True
+    kept = best_positions(scores, decoder.k)
     return torch.where(kept, scores, 0.0 if decoder.inattention == "zero" else -torch.inf).softmax(0)
 
 
@@ -103,6 +110,10 @@ SWITCHES = {
     "tanh keys": {"key_size": 3},
     "segments": {"segment": 4},
     "segments, zero": {"segment": 7, "inattention": "zero", "static_values": "raw"},
+    "not learned": {"learned": False},
+    "not learned, two-layer ranker, segments": {"learned": False, "form": "mlp", "segment": 4},
+    "relevance alone, raw": {"learned": False, "planted": False, "static_values": "raw"},
+    "ranker alone": {"learned": False, "static": False},
 }
 
 

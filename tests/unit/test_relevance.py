@@ -2,6 +2,7 @@
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from plant.relevance.grades import gains, log_rank_grades, scaled_grades
 from plant.relevance.store import load_names, load_relevance, name_files, save_relevance
 from plant.stages.rank import rank
 from plant.stages.relate import relate
+from plant.text.vocab import Vocab
 from tests.relevance_samples import listed, random_view
 
 SCORES = np.array([[0.5, 0.4, 0.4, 0.4, 0.2, 0.1, 0.0, 0.0]], dtype=np.float32)
@@ -46,6 +48,19 @@ def test_lists_by_token_hold_what_the_lists_by_label_hold() -> None:
         assert (np.diff(turned.labels[mine]) > 0).all()
         dense[turned.labels[mine], token] = turned.scores[mine]
     np.testing.assert_array_equal(dense, listed(relevance))
+
+
+def test_words_that_name_a_label_count_more_and_lists_stay_in_order() -> None:
+    view = random_view(0)
+    plain = relate(view, Relate())
+    chosen = int(plain.tokens[0, 3])
+    vocab = Vocab((*view.vocab.tokens[:chosen], "flu", *view.vocab.tokens[chosen + 1 :]))
+    book = replace(view.codebook, descriptions={view.codes[0]: "Flu, NOS"})
+    named = relate(replace(view, vocab=vocab, codebook=book), Relate(named=999.0))
+    assert int(named.tokens[0, 0]) == chosen
+    assert named.scores[0, 0] == pytest.approx(1000 * plain.scores[0, 3])
+    assert (np.diff(named.scores, axis=1) <= 0).all()
+    np.testing.assert_array_equal(named.tokens[1:], plain.tokens[1:])
 
 
 def test_relevance_comes_back_from_disk_with_its_names(tmp_path: Path) -> None:

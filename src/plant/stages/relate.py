@@ -1,15 +1,18 @@
-"""relate: from fitted notes to the tokens that say most about each label."""
+"""relate: from fitted notes, and the names of labels, to the tokens that say most about each label."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plant.data.corpus import TrainingView
+from plant.data.mentions import mined_mentions
 from plant.recipe import Relate
 from plant.relevance.counts import count, incidence, label_blocks, token_type
 from plant.relevance.mutual_information import best_tokens
 from plant.relevance.relevance import Relevance
+from plant.text.tokenizer import tokenize
 from plant.types import Progress, silent
 
 
@@ -23,8 +26,12 @@ def relate(view: TrainingView, recipe: Relate, progress: Progress = silent, *, t
     def fill(labels: range) -> range:
         rows = slice(labels.start, labels.stop)
         tokens[rows], scores[rows] = best_tokens(count(found, labels), form=recipe.form, keep=keep)
+        for label in labels:
+            if label in named:
+                _raise(tokens[label], scores[label], named[label], 1 + recipe.named)
         return labels
 
+    named = _naming_tokens(view, recipe) if recipe.named else {}
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         for done in pool.map(fill, label_blocks(found)):
             progress("relate", done.stop, found.n_labels)
@@ -37,3 +44,21 @@ def relate(view: TrainingView, recipe: Relate, progress: Progress = silent, *, t
         n_documents=found.n_documents,
         form=recipe.form,
     )
+
+
+def _naming_tokens(view: TrainingView, recipe: Relate) -> dict[int, list[int]]:
+    """The tokens of each label's names."""
+    named: dict[int, set[int]] = {}
+    for label, code in enumerate(view.codes):
+        forms = [form for name in view.codebook.names(code) for form in tokenize(name).forms]
+        named[label] = set(view.vocab.encode(forms).tolist())
+    for words, label in mined_mentions(view) if recipe.marked else ():
+        named[label].update(words)
+    return {label: sorted(words) for label, words in named.items()}
+
+
+def _raise(tokens: NDArray[np.integer], scores: NDArray[np.float32], named: list[int], factor: float) -> None:
+    """Multiply the scores of a label's naming tokens and put its list in order again; ties stay as they were."""
+    scores[np.isin(tokens, named)] *= factor
+    order = np.argsort(-scores, kind="stable")
+    tokens[:], scores[:] = tokens[order], scores[order]

@@ -8,18 +8,22 @@
 Planting is building: the decoder is given a trained ranker and copies it. See docs/models/planted-decoder.md.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
-from typing import Literal
+from itertools import islice
+from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.errors import RecipeError
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.focus import focused_attention, focused_evidence
 from plant.nn.fused import Heads, fused_logits, fused_loss
-from plant.nn.inattention import Lists, distinct
+from plant.nn.inattention import Distinct, Lists, distinct
 from plant.nn.parts import Relevance
 from plant.nn.pieces import in_pieces
 from plant.nn.planting import Inattention, Planting, Ranked, Static, spread_out
@@ -30,6 +34,8 @@ from plant.tensors import Decoded, Encoded
 class PlantedDecoder(nn.Module):
     """Learned, static and planted attention; without `static` and `planted` it is `LabelAttention`.
 
+    Without `learned`, labels look at the positions that survive and nowhere else: inattention then holds for the static
+    source too, as shares of the relevance that survives, and a step costs a fraction (`plant.nn.focus`).
     `static_values`: mutual information as it is, or divided by its sum over the document. Of the ranker's scores the
     `k` best positions survive `inattention`. `scales`: one weight per source, all 1 at the start. Further options are
     those of `LabelAttention`.
@@ -43,6 +49,7 @@ class PlantedDecoder(nn.Module):
         relevance: Relevance | None = None,
         ranker: Ranker | None = None,
         frequencies: Float[Tensor, "label"] | None = None,
+        learned: bool = True,
         static: bool = True,
         planted: bool = True,
         static_values: Literal["raw", "normalised"] = "normalised",
@@ -59,9 +66,15 @@ class PlantedDecoder(nn.Module):
             input_size, n_labels, frequencies=frequencies, key_size=key_size,
             dropout=dropout, start_at_prior=start_at_prior, segment=segment,
         )  # fmt: skip
+        if not learned:
+            self.learned.register_parameter("queries", None)
         self.segment, self.static_values = segment, static_values
         self.inattention, self.k = inattention, k
-        self.names = ("learned", *["static"] * static, *["planted"] * planted)
+        self.names = (*["learned"] * learned, *["static"] * static, *["planted"] * planted)
+        if not self.names:
+            raise RecipeError("the planted decoder needs a source of attention: learned, static or planted")
+        if not learned and inattention == "zero":
+            raise RecipeError('inattention = "zero" looks at every position: without learned attention take "mask"')
         self.scales = nn.Parameter(torch.ones(len(self.names)), requires_grad=scales == "learned")
         if planted and ranker is None:
             raise _missing("a ranker", option="planted")
@@ -76,6 +89,8 @@ class PlantedDecoder(nn.Module):
 
     def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
+        if "learned" not in self.names:
+            return self._focused(encoded)
         heads, packed, planting = self._prepared(encoded)
         heads = heads._replace(bias=torch.zeros_like(heads.bias))
         return fused_logits(heads, packed.lengths, planting, self._trained(planting))
@@ -86,7 +101,9 @@ class PlantedDecoder(nn.Module):
         return self.learned.bias
 
     def loss(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Float[Tensor, ""]:
-        """The mean binary cross-entropy, faster than through the logits."""
+        """The mean binary cross-entropy, faster than through the logits where there is learned attention."""
+        if "learned" not in self.names:
+            return F.binary_cross_entropy_with_logits(self.evidence(encoded) + self.prior, targets)
         heads, packed, planting = self._prepared(encoded)
         return fused_loss(heads, packed.lengths, planting, self._trained(planting), targets=targets)
 
@@ -100,6 +117,10 @@ class PlantedDecoder(nn.Module):
     ) -> dict[str, Float[Tensor, "batch asked time"]]:
         """The weights that each source gives, its scale included: `learned`, `static`, `planted`."""
         packed = pack(encoded, segment=self.segment)
+        if "learned" not in self.names:
+            planted = focused_attention(_segments(packed), labels, **self._kept())
+            every = zip(self.names, self.scales, planted, strict=True)
+            return {name: unpack(scale * row, encoded.mask) for name, scale, row in every}
         learned = self.learned.attention(packed, labels)
         rows = [learned, *(torch.zeros_like(learned) for _ in self.names[1:])]
         planting = self._planting(packed)
@@ -110,13 +131,25 @@ class PlantedDecoder(nn.Module):
         every = zip(self.names, self.scales, rows, strict=True)
         return {name: unpack(scale * row, encoded.mask) for name, scale, row in every}
 
+    def _focused(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
+        packed = pack(encoded, segment=self.segment)
+        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype)
+        parts = zip(states.split(packed.segments), _segments(packed), strict=True)
+        options = self._kept()
+        rows = [focused_evidence(part, self.learned.weights, self.scales, one, **options) for part, one in parts]
+        counts = [len(lengths) for lengths in packed.lengths]
+        return torch.stack([torch.stack(part).sum(0) for part in _runs(rows, counts)])
+
+    def _kept(self) -> dict[str, Any]:
+        static = self._static()
+        return {"static": static, "ranker": self.ranker, "k": self.k}
+
     def _prepared(self, encoded: Encoded) -> tuple[Heads, Packed, Planting]:
         packed = pack(encoded, segment=self.segment)
         return self.learned.heads(packed, self.scales), packed, self._planting(packed)
 
     def _planting(self, packed: Packed) -> Planting:
-        segments = tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))
-        return Planting(segments, static=self._static(), ranked=self._ranked())
+        return Planting(_segments(packed), static=self._static(), ranked=self._ranked())
 
     def _static(self) -> Static | None:
         if "static" not in self.names:
@@ -139,6 +172,16 @@ class PlantedDecoder(nn.Module):
         self.list_scores: Tensor
         for name, values in (("starts", lists.starts), ("labels", lists.labels), ("scores", lists.scores)):
             self.register_buffer(f"list_{name}", torch.from_numpy(values), persistent=False)
+
+
+def _segments(packed: Packed) -> tuple[Distinct, ...]:
+    return tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))
+
+
+def _runs(rows: list[Tensor], counts: list[int]) -> Iterator[list[Tensor]]:
+    """The rows in runs of these lengths: the segments of each document."""
+    left = iter(rows)
+    return (list(islice(left, count)) for count in counts)
 
 
 def _missing(what: str, *, option: str) -> RecipeError:

@@ -27,7 +27,8 @@ class AWDLSTMEncoder(nn.Module):
     """States of the last layer, one per token; they start from a language model where one is given.
 
     A document begins after the token that parts documents in the language model's text. The backward direction reads
-    each document from its last real token; its states stand at the tokens that they follow.
+    each document from its last real token; its states stand at the tokens that they follow. `words` puts the word
+    vectors beside the states: a state knows best what comes next, a decoder also asks which word stands here.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class AWDLSTMEncoder(nn.Module):
         layers: int = 3,
         direction: lm.Direction = "forward",
         dropout: float = 1.0,
+        words: bool = False,
     ) -> None:
         super().__init__()
         dropouts = CLASSIFIER_DROPOUTS.times(dropout)
@@ -49,7 +51,8 @@ class AWDLSTMEncoder(nn.Module):
             self.network = deepcopy(language_model.network)
             self.network.dropouts = dropouts
         self.direction = direction if language_model is None else language_model.direction
-        self.size = self.network.size
+        self.words = words
+        self.size = self.network.size + words * self.network.words.shape[1]
 
     def forward(self, batch: Batch) -> Encoded:
         if self.direction == "forward":
@@ -81,10 +84,13 @@ class AWDLSTMEncoder(nn.Module):
     def _read(self, tokens: Tensor, place: Place | None) -> tuple[Tensor, Place]:
         if place is not None:
             states, carry = self.network(tokens, *place)
-            return states, (carry, place[1])
+            return self._beside_words(states, tokens), (carry, place[1])
         draw = self.network.draw()
         states, carry = self.network(F.pad(tokens, (1, 0), value=PADDING), None, draw)
-        return states[:, 1:], (carry, draw)
+        return self._beside_words(states[:, 1:], tokens), (carry, draw)
+
+    def _beside_words(self, states: Tensor, tokens: Tensor) -> Tensor:
+        return torch.cat([states, F.embedding(tokens, self.network.words)], dim=-1) if self.words else states
 
 
 def _from_the_end(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:

@@ -16,6 +16,7 @@ class CNN(nn.Module):
 
     The defaults are CAML's (Mullenbach et al. 2018); Text-CNN (Kim 2014) and XML-CNN (Liu et al. 2017) are other
     kernels with a pooling decoder. The stride is 1 for all, so that every token keeps its position.
+    `residual` puts the words themselves beside the convolutions, so that few notes are enough to learn from words.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class CNN(nn.Module):
         kernels: Sequence[int] = (10,),
         filters: int = 50,
         activation: Literal["tanh", "relu"] = "tanh",
+        residual: bool = False,
         frozen: bool = False,
         dropout: float = 0.2,
     ) -> None:
@@ -36,9 +38,10 @@ class CNN(nn.Module):
         )
         self.convolutions = nn.ModuleList(Convolution(self.words.size, filters, kernel=kernel) for kernel in kernels)
         self.activate = {"tanh": torch.tanh, "relu": torch.relu}[activation]
-        self.size = filters * len(self.convolutions)
+        self.residual = residual
+        self.size = filters * len(self.convolutions) + residual * self.words.size
 
     def forward(self, batch: Batch) -> Encoded:
         words = self.words(batch.tokens, batch.mask)
-        states = torch.cat([convolve(words, batch.mask) for convolve in self.convolutions], dim=-1)
-        return Encoded(self.activate(states), batch.tokens, batch.mask)
+        states = self.activate(torch.cat([convolve(words, batch.mask) for convolve in self.convolutions], dim=-1))
+        return Encoded(torch.cat([states, words], dim=-1) if self.residual else states, batch.tokens, batch.mask)
