@@ -94,7 +94,8 @@ class LastState(nn.Module):
 class ChunkMaxPool(nn.Module):
     """XML-CNN's dynamic maximum: each document is cut into `chunks` equal parts, then bottleneck and linear layer.
 
-    Liu et al. 2017; the parts are those of adaptive pooling, taken over each document's own length.
+    Liu et al. 2017; the parts are those of adaptive pooling, taken over each document's own length. Learning that codes
+    are rare keeps the bottleneck's units open: with `start_at_prior` they die in the first fifty steps.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class ChunkMaxPool(nn.Module):
         chunks: int = 2,
         bottleneck: int = 512,
         dropout: float = 0.5,
-        start_at_prior: bool = True,
+        start_at_prior: bool = False,
     ) -> None:
         super().__init__()
         self.chunks = chunks
