@@ -43,6 +43,8 @@ class Naming:
     book: bool = True  # titles and synonyms of the code book
     mined: bool = True  # what human coders marked in the fitted notes
     synonyms: str = ""  # a table of further names: code, synonyms
+    kin: bool = True  # codes of one family (8500/3, 8500/33) lend each other their names, little believed
+    codes: str = ""  # a table of further codes, which no fitted note need have: they are known by their names
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,7 @@ class Choose:
     goal: Literal["micro-F1", "macro-F1"] = "micro-F1"
     shrinkage: float = 10.0
     calibrate: bool = False
+    blend: Literal["mean", "weights"] = "mean"  # of members: the mean of probabilities, or weights of their log-odds
 
 
 @dataclass(frozen=True)
@@ -186,8 +189,8 @@ class Recipe:
     """All knobs of a system; a file holds only what differs from these defaults.
 
     `system` says what is fitted: a classifier of parts, or one of the systems that need no network. `members` names
-    recipes whose probabilities are averaged, each with the `changes` that were made to this one; nothing else of this
-    recipe but its seed and `choose` counts then.
+    recipes that are fitted one after the other, each with the `changes` that were made to this one, and averaged or
+    blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then.
     """
 
     system: Literal["classifier", "prior", "tfidf", "members"] = "classifier"

@@ -180,6 +180,6 @@ def test_positions_carry_the_score() -> None:
     found = search(document, phrases, matching)
     words, at = positions(document, phrases, found, slack=2)
     values = np.where(at >= 0, similar[phrases.words[words], places[at]], 0)
-    lengths = phrases.starts[found.names + 1] - phrases.starts[found.names]
+    lengths = phrases.lengths(found.names)
     sums = np.add.reduceat(values, np.concatenate([[0], np.cumsum(lengths)[:-1]]))
     np.testing.assert_allclose(sums / lengths, found.scores)

@@ -8,9 +8,10 @@ import pytest
 from plant.cli.main import main
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
+from plant.codes.icd import family
 from plant.codes.synonyms import read_synonyms, spoken
 from plant.data.builder import build_corpus
-from plant.data.corpus import TrainingView, training_view
+from plant.data.corpus import Corpus, TrainingView, training_view
 from plant.data.mentions import mined_mentions
 from plant.data.roles import Plan
 from plant.errors import InputError
@@ -181,3 +182,79 @@ def test_the_command_writes_a_coder_with_the_codes(tmp_path: Path) -> None:
         main(arguments)
     assert stopped.value.code == 0
     assert load_coder(tmp_path / "wider").codes == ("G1", "T1", "D1")
+
+
+TUMOURS = CodeBook("icdo3", ("8500/3", "8500/33", "8140/3"), {"8500/3": "Ductal carcinoma"})
+TUMOUR_NOTES = [
+    note(0, "A ductal carcinoma.", **{"8500/3": "ductal carcinoma"}),
+    note(1, "Ductal carcinoma, grade 3", **{"8500/33": "Ductal carcinoma, grade 3"}),
+    note(2, "An adenocarcinoma", **{"8140/3": "adenocarcinoma"}),
+    note(3, "A ductal carcinoma", "dev", **{"8500/3": "ductal carcinoma"}),
+]
+
+
+def tumour_corpus() -> Corpus:
+    plan = Plan(fit=("train",), choose=("dev",))
+    return build_corpus(TUMOUR_NOTES, TUMOURS, Prepare(min_count=1, keep_numbers=True), plan=plan)
+
+
+def test_codes_of_one_family_lend_each_other_their_names_and_they_are_believed_less() -> None:
+    view = training_view(tumour_corpus())
+    alone = by_name(view, load_recipe("interaction", ["naming.kin=false"]))
+    names = by_name(view, load_recipe("interaction"))
+    assert ("8500/33", "ductal carcinoma") not in alone
+    assert set(names) - set(alone) == {("8500/33", "ductal carcinoma"), ("8500/3", "ductal carcinoma grade 3")}
+    assert names[("8500/33", "ductal carcinoma")][1] < names[("8500/3", "ductal carcinoma")][1] - 1
+    assert {name: alone[name] for name in alone} == {name: names[name] for name in alone}
+
+
+@pytest.mark.parametrize(
+    ("code", "system", "shared"),
+    [
+        ("8500/33", "icdo3", "8500"),
+        ("E11.65", "icd10cm", "E11"),
+        ("250.02", "icd9", "250"),
+        ("0DTJ4ZZ", "icd10pcs", "0DTJ"),
+        ("x", "other", "x"),
+    ],
+)
+def test_families_are_categories(code: str, system: str, shared: str) -> None:
+    assert family(code, system) == shared
+
+
+def test_a_table_of_further_codes_is_known_by_name_and_counted_in_the_fitted_notes(tmp_path: Path) -> None:
+    table = tmp_path / "catalogue.tsv"
+    table.write_text(
+        "code\tdescription\n8500/2\tIn situ\n9999/9\tAdenocarcinoma\n8000/6\tMetastasis\n", encoding="utf-8"
+    )
+    corpus = tumour_corpus()
+    plain = fit_coder(corpus, load_recipe("interaction", ["fit.epochs=1"]))
+    fitted = fit_coder(corpus, load_recipe("interaction", ["fit.epochs=1", f"naming.codes='{table}'"]))
+    assert fitted.codes == (*plain.codes, "8500/2", "9999/9", "8000/6")
+    texts = ["an adenocarcinoma", "a metastasis", "a ductal carcinoma"]
+    scores = fitted.probabilities(fitted.encode(texts))
+    np.testing.assert_allclose(scores[:, :3], plain.probabilities(plain.encode(texts)), rtol=1e-6)
+    seen_in_vain, new = scores[0, 4], scores[1, 5]
+    assert new > seen_in_vain  # a fitted note has the word "adenocarcinoma" and not the code
+    assert scores[2, 3] > scores[1, 3]  # lent by 8500/3
+
+
+def test_a_member_that_knows_no_names_says_little_of_added_codes(tmp_path: Path) -> None:
+    table = {
+        "system": "members",
+        "members": ["prior", "interaction"],
+        "changes": ["fit.epochs=1"],
+        "prepare": {"min_count": 1},
+        "choose": {"blend": "weights"},
+    }
+    recipe = recipe_from(table, where="test")
+    corpus = build_corpus(NOTES, BOOK, Prepare(min_count=1), plan=Plan(fit=("train",), choose=("dev",)))
+    coder = Coder(recipe, fitted=fit_coder(corpus, recipe))
+    before = coder.predict_proba(TEXTS)
+    coder.add_codes(NEW)
+    after = coder.predict_proba(TEXTS)
+    np.testing.assert_array_equal(after[:, :2], before)
+    assert after[0, 2] > after[1, 2]
+    assert coder.predict(TEXTS[:1])[0].ranked[0].evidence
+    coder.save(tmp_path / "coder")
+    np.testing.assert_array_equal(Coder.load(tmp_path / "coder").predict_proba(TEXTS), after)

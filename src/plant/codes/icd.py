@@ -48,6 +48,16 @@ def ancestors(code: str, system: str) -> tuple[str, ...]:
     return SYSTEMS[single_system(code, system)].ancestors(code)
 
 
+def family(code: str, system: str) -> str:
+    """What the codes that differ in detail only share: a category, an ICD-O-3 histology, a PCS body part.
+
+    A code that is not written as its system writes codes is a family of its own.
+    """
+    if system == "other" or normal_form(code, system) is None:
+        return code
+    return {"icdo3": code[:4], "icd10pcs": code[:4]}.get(single_system(code, system), code.partition(".")[0])
+
+
 def codebook_for(codes: Iterable[str], system: str) -> CodeBook:
     """A code book of these codes, normalised, with the names and ancestors that the packaged lists have for them."""
     distinct = tuple(dict.fromkeys(normalise_all(list(codes), system)))

@@ -6,6 +6,7 @@ Similarities of distinct words are computed once; a name whose words cannot reac
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -35,12 +36,23 @@ class Matching:
 
 
 class Phrases(NamedTuple):
-    """Names whose words are numbered by their place among the distinct words of all names."""
+    """The distinct wordings of names, whose words are numbered by their place among the distinct words of all names.
+
+    Several labels may have the same wording: it is searched once.
+    """
 
     words: NDArray[np.int64]
     starts: NDArray[np.int64]
     distinct: NDArray[np.int64]  # token numbers
-    n_trained: int  # names from there on were added later, and cover none before them
+    n_trained: int  # wordings from there on were added later, and cover none before them
+    of: NDArray[np.int64]  # the wording of each name
+    names: NDArray[np.int64]  # the names of wording p, rising, between two `name_starts`
+    name_starts: NDArray[np.int64]
+
+    def lengths(self, names: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The number of words of some names."""
+        of = self.of[names]
+        return self.starts[of + 1] - self.starts[of]
 
 
 class Found(NamedTuple):
@@ -54,7 +66,19 @@ class Found(NamedTuple):
 def phrases_of(names: Names) -> Phrases:
     """The names, ready to be searched."""
     distinct, words = np.unique(names.words, return_inverse=True)
-    return Phrases(words.astype(np.int64), names.starts, distinct.astype(np.int64), names.n_trained)
+    worded = [tuple(words[a:b].tolist()) for a, b in pairwise(names.starts.tolist())]
+    numbers = {wording: number for number, wording in enumerate(dict.fromkeys(worded))}
+    of = np.array([numbers[wording] for wording in worded], np.int64)
+    order = np.argsort(of, kind="stable")
+    return Phrases(
+        words=np.array([word for wording in numbers for word in wording], np.int64),
+        starts=np.concatenate([[0], np.cumsum([len(wording) for wording in numbers])]).astype(np.int64),
+        distinct=distinct.astype(np.int64),
+        n_trained=len(set(worded[: names.n_trained])),
+        of=of,
+        names=order,
+        name_starts=np.searchsorted(of[order], np.arange(len(numbers) + 1)),
+    )
 
 
 class Similar(NamedTuple):
@@ -99,7 +123,21 @@ def read(similar: Similar, tokens: NDArray[np.int64], phrases: Phrases, matching
 
 def search(document: Document, phrases: Phrases, matching: Matching, active: NDArray[np.bool_] | None = None) -> Found:
     """The best place of each (active) name that is found."""
-    awake = np.ones(len(phrases.starts) - 1, np.bool_) if active is None else active
+    found = _wordings(document, phrases, matching, active)
+    counts = phrases.name_starts[found.names + 1] - phrases.name_starts[found.names]
+    before = np.concatenate([[0], np.cumsum(counts)])
+    rows = np.repeat(phrases.name_starts[found.names] - before[:-1], counts) + np.arange(before[-1])
+    names = phrases.names[rows]
+    every = Found(names, np.repeat(found.starts, counts), np.repeat(found.scores, counts))
+    return every if active is None else Found(*(field[active[names]] for field in every))
+
+
+def _wordings(document: Document, phrases: Phrases, matching: Matching, active: NDArray[np.bool_] | None) -> Found:
+    """The best place of each wording that an active name has."""
+    awake = np.ones(len(phrases.starts) - 1, np.bool_)
+    if active is not None:
+        awake[:] = False
+        awake[phrases.of[active]] = True
     words = document.row_of[phrases.words]
     arguments = (document.rows, document.later, words, phrases.starts, awake, matching.least)
     if not matching.longest:
@@ -123,10 +161,10 @@ def positions(
 
     The position is `NOWHERE` where no token is like the word.
     """
-    lengths = phrases.starts[found.names + 1] - phrases.starts[found.names]
+    lengths = phrases.lengths(found.names)
     first = np.concatenate([[0], np.cumsum(lengths)])
     offsets = np.arange(first[-1]) - np.repeat(first[:-1], lengths)
-    words = np.repeat(phrases.starts[found.names], lengths) + offsets
+    words = np.repeat(phrases.starts[phrases.of[found.names]], lengths) + offsets
     places = np.repeat(found.starts, lengths) + offsets
     return words, _placed(document.rows, document.row_of[phrases.words[words]], places, offsets, slack)
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.codes.files import read_codebook
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, gold_codes, held_out, take, training_view
 from plant.errors import InputError, RecipeError
+from plant.evaluate.blend import fit_blend
 from plant.evaluate.calibration import calibrated, fit_temperature, logits_of
 from plant.keeper import InMemory, Keeper, digest_of
 from plant.nn import language_model_store, ranker_store
@@ -22,11 +24,13 @@ from plant.recipe import Recipe, load_recipe
 from plant.relevance import store as relevance_store
 from plant.relevance.relevance import Relevance
 from plant.relevance.store import load_relevance, name_files, save_relevance
+from plant.stages.extend import add_codes
 from plant.stages.fit import fit, frequencies, thresholds
 from plant.stages.fitted import FittedCoder
 from plant.stages.linear import TfidfModel, fit_prior, fit_tfidf
 from plant.stages.models import (
     AveragedModel,
+    BlendedModel,
     ClassifierModel,
     LinearModel,
     Model,
@@ -84,21 +88,41 @@ def fit_coder(
         model, history = stages.model()
         models.append(model)
         histories[name] = history
-    model = models[0] if len(models) == 1 else AveragedModel(tuple(models))
+    model = models[0] if len(models) == 1 else _together(tuple(models), recipe, choosing, n_labels=len(view.codes))
     unread = sum(subwords_unread(model, documents) for model in models for documents in (view.documents, choosing))
     told = {**(facts or {}), "history": _plain(histories), **({"subwords_unread": unread} if unread else {})}
-    return _tuned(model, members, recipe, view, choosing, told)
+    fitted = _tuned(model, members, recipe, view, choosing, told)
+    table = next((member.naming.codes for member in members if member.naming.codes), "")
+    return _with_further_codes(fitted, table, corpus, view) if table else fitted
+
+
+def _together(models: tuple[Model, ...], recipe: Recipe, choosing: Documents, *, n_labels: int) -> Model:
+    """The members as one model, weighed on the choosing notes where the recipe asks for it."""
+    if recipe.choose.blend == "mean":
+        return AveragedModel(models)
+    scores = [probabilities(model, choosing, n_labels=n_labels) for model in models]
+    return BlendedModel(models, *fit_blend(scores, choosing.targets(n_labels)))
+
+
+def _with_further_codes(fitted: FittedCoder, table: str, corpus: Corpus, view: TrainingView) -> FittedCoder:
+    """The coder with the codes of a table, known by their names; thresholds are tuned with them."""
+    book = read_codebook(Path(table), system=view.codebook.system)
+    grown = add_codes(fitted, book, view)
+    choosing = grown.reread(held_out(corpus, Role.CHOOSE, grown.codes))
+    scores = grown.probabilities(choosing)
+    tuned = thresholds(scores, choosing, fitted.recipe.choose, n_labels=len(grown.codes))
+    return replace(grown, thresholds=tuned)
 
 
 def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
-    """The recipes that a recipe averages, each with its seed; the recipe itself where it names none."""
+    """The recipes of a recipe's members, with its seed and its [prepare]; the recipe itself where it names none."""
     if recipe.system != "members":
         return (recipe,)
-    members = tuple(replace(load_recipe(name, recipe.changes), seed=recipe.seed) for name in recipe.members)
+    members = tuple(
+        replace(load_recipe(name, recipe.changes), seed=recipe.seed, prepare=recipe.prepare) for name in recipe.members
+    )
     if not members or any(member.system == "members" for member in members):
         raise RecipeError("a recipe of members needs the names of at least one recipe, none of them with members")
-    if any(member.prepare != members[0].prepare for member in members):
-        raise RecipeError("the members of a recipe must prepare notes alike: their [prepare] sections differ")
     return members
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -9,55 +10,86 @@ from torch import Tensor
 
 from plant.codes.codebook import CodeBook
 from plant.codes.synonyms import spoken, with_synonyms
+from plant.data.corpus import TrainingView
 from plant.errors import InputError
 from plant.nn.build import Given, build_classifier
+from plant.nn.matching import Matching
 from plant.nn.names import Names, with_names
 from plant.recipe import Recipe
 from plant.stages.fitted import FittedCoder
-from plant.stages.models import AveragedModel, ClassifierModel, Model
-from plant.stages.naming import RIGHT, WRONG, book_mentions
+from plant.stages.models import AveragedModel, BlendedModel, ClassifierModel, Model, WidenedModel
+from plant.stages.naming import (
+    LENT,
+    RIGHT,
+    WRONG,
+    Families,
+    book_mentions,
+    count_names,
+    lent_names,
+    matching_of,
+)
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
 
 UNSEEN = 0.5  # notes that a code without any is taken to have, for its prior
+LENT_SUPPORT = -1  # in place of a count of notes: the name is borrowed
 
 
-def add_codes(fitted: FittedCoder, book: CodeBook) -> FittedCoder:
-    """The coder with the book's further codes at the end; the scores of the codes it knew stay as they were."""
+def add_codes(fitted: FittedCoder, book: CodeBook, view: TrainingView | None = None) -> FittedCoder:
+    """The coder with the book's further codes at the end; the scores of the codes it knew stay as they were.
+
+    Where the fitted notes are at hand, names that stand in them are believed the less: their codes were not given.
+    """
     new = tuple(code for code in book.codes if code not in set(fitted.codes) and book.names(code))
     if not new:
         raise InputError("the table names no code that is new to this coder: nothing to add")
-    members, codes, merged = _members(fitted), fitted.codes + new, _merged(fitted.codebook, book, new)
-    by_name = all(model.given.names is not None for _, model in members)
+    codes, merged = fitted.codes + new, _merged(fitted.codebook, book, new)
+    members = _members(fitted)
+    by_name = any(model.given.names is not None for _, model in members if isinstance(model, ClassifierModel))
     vocab = _vocab_with(fitted.vocab, book, new) if by_name else fitted.vocab
-    grown = [_grown(*member, codes=codes, vocab=vocab, book=merged, fitted=fitted) for member in members]
+    grown = tuple(
+        _grown(recipe, model, codes=codes, vocab=vocab, book=merged, fitted=fitted, view=view)
+        if _knows_names(model)
+        else WidenedModel(model, len(fitted.vocab), len(fitted.codes), _share(fitted), len(new))
+        for recipe, model in members
+    )
     further = len(new)
     return replace(
         fitted,
         vocab=vocab,
         codes=codes,
         codebook=merged,
-        model=grown[0] if len(grown) == 1 else AveragedModel(tuple(grown)),
+        model=replace(fitted.model, members=grown) if _has_members(fitted.model) else grown[0],
         thresholds=np.concatenate([fitted.thresholds, np.full(further, np.median(fitted.thresholds), np.float32)]),
         train_counts=np.concatenate([fitted.train_counts, np.zeros(further, np.int64)]),
         facts={**fitted.facts, "codes_added": fitted.facts.get("codes_added", 0) + further},
     )
 
 
-def _members(fitted: FittedCoder) -> list[tuple[Recipe, ClassifierModel]]:
-    """The members, all of which match names or read descriptions."""
-    models: tuple[Model, ...] = fitted.model.members if isinstance(fitted.model, AveragedModel) else (fitted.model,)
-    members = []
-    for recipe, model in zip(fitted.members, models, strict=True):
-        if not isinstance(model, ClassifierModel) or not (
-            model.given.names or getattr(model.classifier.decoder, "reads_titles", False)
-        ):
-            raise InputError(
-                "this coder does not match names, so it cannot learn a code from its name alone: fit one with a recipe "
-                "such as 'interaction' or 'label-descriptions', or with decoder.interaction={} set"
-            )
-        members.append((recipe, model))
-    return members
+def _members(fitted: FittedCoder) -> list[tuple[Recipe, Model]]:
+    """The members, at least one of which matches names or reads descriptions."""
+    models = fitted.model.members if _has_members(fitted.model) else (fitted.model,)
+    if not any(_knows_names(model) for model in models):
+        raise InputError(
+            "this coder does not match names, so it cannot learn a code from its name alone: fit one with a recipe "
+            "such as 'interaction' or 'label-descriptions', or with decoder.interaction={} set"
+        )
+    return list(zip(fitted.members, models, strict=True))
+
+
+def _has_members(model: Model) -> TypeGuard[AveragedModel | BlendedModel]:
+    return isinstance(model, AveragedModel | BlendedModel)
+
+
+def _knows_names(model: Model) -> TypeGuard[ClassifierModel]:
+    return isinstance(model, ClassifierModel) and bool(
+        model.given.names or getattr(model.classifier.decoder, "reads_titles", False)
+    )
+
+
+def _share(fitted: FittedCoder) -> float:
+    """The share of notes that a code without any is taken to have."""
+    return UNSEEN / max(1, fitted.train_documents)
 
 
 def _grown(
@@ -68,17 +100,23 @@ def _grown(
     vocab: Vocab,
     book: CodeBook,
     fitted: FittedCoder,
+    view: TrainingView | None,
 ) -> ClassifierModel:
     """The member with more labels; what it learned stands at the beginning of every tensor that grew."""
     names, further = model.given.names, len(codes) - len(fitted.codes)
-    rare = np.full(further, UNSEEN / max(1, fitted.train_documents), np.float32)
+    rare = np.full(further, _share(fitted), np.float32)
+    if names is not None:
+        counts = np.concatenate([fitted.train_counts, np.zeros(further, np.int64)])
+        families = Families.from_counts(codes, book.system, counts)
+        new = _further_names(names, book, vocab, families, codes, first=len(fitted.codes), kin=recipe.naming.kin)
+        names = with_names(names, _believed(new, names, families, vocab, matching_of(recipe), view))
     given: Given = replace(
         model.given,
         vocab=vocab,
         codes=codes,
         codebook=book,
         frequencies=np.concatenate([model.given.frequencies, rare]),
-        names=names and with_names(names, _further_names(names, book, codes, vocab, first=len(fitted.codes))),
+        names=names,
     )
     given = replace(given, ranker=getattr(model.classifier.decoder, "ranker", None))
     classifier = build_classifier(recipe, given)
@@ -93,17 +131,40 @@ def _lengthened(old: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> dict[
     }
 
 
-def _further_names(names: Names, book: CodeBook, codes: tuple[str, ...], vocab: Vocab, *, first: int) -> Names:
-    mentions = list(dict.fromkeys(book_mentions(book, codes[first:], vocab)))
+def _further_names(
+    names: Names, book: CodeBook, vocab: Vocab, families: Families, codes: tuple[str, ...], *, first: int, kin: bool
+) -> Names:
+    """The names of the codes that are not trained: their own, then those that trained kin lends them."""
+    own = dict.fromkeys((words, first + label) for words, label in book_mentions(book, codes[first:], vocab))
+    trained = [
+        (tuple(names.words[a:b].tolist()), label)
+        for label, a, b in zip(names.labels.tolist(), names.starts, names.starts[1:], strict=False)
+    ]
+    lent = lent_names(dict.fromkeys([*trained, *own], frozenset()), families) if kin else {}
+    mentions = [*own, *(mention for mention in lent if mention[1] >= first)]
     lengths = [len(words) for words, _ in mentions]
     return replace(
         names,
         words=np.array([word for words, _ in mentions for word in words], np.int32),
         starts=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
-        labels=np.array([first + label for _, label in mentions], np.int32),
-        support=np.zeros(len(mentions), np.int32),
-        log_odds=np.full(len(mentions), np.log(RIGHT / WRONG), np.float32),
+        labels=np.array([label for _, label in mentions], np.int32),
+        support=np.array([0] * len(own) + [LENT_SUPPORT] * (len(mentions) - len(own)), np.int32),
+        log_odds=np.zeros(len(mentions), np.float32),
     )
+
+
+def _believed(
+    new: Names, names: Names, families: Families, vocab: Vocab, matching: Matching, view: TrainingView | None
+) -> Names:
+    """The names with log-odds, from the fitted notes where they are at hand."""
+    found = np.zeros(len(new), np.int64)
+    if view is not None:
+        both = with_names(names, new)
+        counted = count_names(both, [frozenset()] * len(both), replace(view, vocab=vocab), matching)
+        found = counted.found[len(names) :]
+    own = np.log(RIGHT / (found + WRONG))
+    lent = np.log(LENT * families.share[new.labels] / (1 + WRONG * found))
+    return replace(new, log_odds=np.where(new.support == LENT_SUPPORT, lent, own).astype(np.float32))
 
 
 def _vocab_with(vocab: Vocab, book: CodeBook, codes: tuple[str, ...]) -> Vocab:

@@ -49,6 +49,14 @@ class FittedCoder:
         """Texts as documents of the coder's vocabulary."""
         return encode_texts(texts, self.vocab, self.members[0].prepare, ids=ids)
 
+    def reread(self, documents: Documents) -> Documents:
+        """Documents of the corpus in the coder's words, some of which may have been added after it was prepared."""
+        if not documents.text.size:
+            return documents
+        fresh = self.encode([documents.text_of(row) for row in range(len(documents))], documents.ids)
+        places = ("tokens", "token_starts", "char_starts", "char_ends")
+        return replace(documents, **{name: getattr(fresh, name) for name in places})
+
     def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
         """Calibrated probabilities, documents x codes."""
         found = probabilities(self.model, documents, n_labels=len(self.codes), progress=progress)

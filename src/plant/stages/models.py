@@ -14,6 +14,7 @@ from plant.artifact import room_for
 from plant.data.batches import collate, sorted_batches
 from plant.data.corpus import Documents, take
 from plant.errors import InputError
+from plant.evaluate.blend import blended
 from plant.explain.table import explainer_named
 from plant.nn.build import Given, asked_for, build_classifier
 from plant.nn.classifier import Classifier
@@ -34,6 +35,7 @@ from plant.stages.linear import (
     unpack_tfidf,
 )
 from plant.tensors import Encoded
+from plant.text.vocab import UNKNOWN, Vocab
 from plant.types import Progress, silent
 
 Arrays = dict[str, NDArray[Any]]
@@ -196,6 +198,85 @@ class LinearModel:
 
 
 @dataclass(frozen=True)
+class WidenedReading:
+    """What a model says, and the same small share for each of the labels that it does not know."""
+
+    reading: Reading
+    n_labels: int
+    share: float
+    further: int
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        known = self.reading.scores
+        return np.concatenate([known, np.full((len(known), self.further), self.share, np.float32)], axis=1)
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        asked = np.asarray(labels)
+        weights = self.reading.weigh(row, np.where(asked < self.n_labels, asked, 0).tolist(), explainer=explainer)
+        return np.where((asked < self.n_labels)[:, None], weights, 0).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class WidenedModel:
+    """A member of a coder to which words and labels were added that this member does not know."""
+
+    model: Model
+    n_words: int
+    n_labels: int
+    share: float
+    further: int
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> WidenedReading:
+        tokens = np.where(documents.tokens < self.n_words, documents.tokens, UNKNOWN).astype(documents.tokens.dtype)
+        reading = self.model.read(replace(documents, tokens=tokens), evidence=evidence)
+        return WidenedReading(reading, self.n_labels, self.share, self.further)
+
+    def quantized(self) -> "WidenedModel":
+        return replace(self, model=self.model.quantized())
+
+    def pack(self) -> Arrays:
+        sizes = np.array([self.n_words, self.n_labels, self.share, self.further])
+        return {"widened": sizes, **self.model.pack()}
+
+
+@dataclass(frozen=True)
+class BlendedReading:
+    """What several models say, weighed on the scale of log-odds; explanations by their weights."""
+
+    members: tuple[Reading, ...]
+    weights: NDArray[np.float32]
+    shift: float
+
+    @cached_property
+    def scores(self) -> NDArray[np.float32]:
+        return blended([member.scores for member in self.members], self.weights, self.shift)
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        every = [member.weigh(row, labels, explainer=explainer) for member in self.members]
+        return np.average(every, axis=0, weights=self.weights).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class BlendedModel:
+    """Several models: a weighted sum of their log-odds, and their explanations."""
+
+    members: tuple[Model, ...]
+    weights: NDArray[np.float32]
+    shift: float
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> BlendedReading:
+        readings = tuple(member.read(documents, evidence=evidence) for member in self.members)
+        return BlendedReading(readings, self.weights, self.shift)
+
+    def quantized(self) -> "BlendedModel":
+        return replace(self, members=tuple(member.quantized() for member in self.members))
+
+    def pack(self) -> Arrays:
+        return {"blend": np.array([*self.weights, self.shift], np.float32), **_packed_members(self.members)}
+
+
+@dataclass(frozen=True)
 class AveragedReading:
     """The mean of what several models say."""
 
@@ -223,16 +304,29 @@ class AveragedModel:
         return AveragedModel(tuple(member.quantized() for member in self.members))
 
     def pack(self) -> Arrays:
-        parts = [member.pack() for member in self.members]
-        return {f"{number}.{name}": array for number, part in enumerate(parts) for name, array in part.items()}
+        return _packed_members(self.members)
+
+
+def _packed_members(members: Sequence[Model]) -> Arrays:
+    parts = [member.pack() for member in members]
+    return {f"{number}.{name}": array for number, part in enumerate(parts) for name, array in part.items()}
 
 
 def unpack_model(recipes: Sequence[Recipe], arrays: Mapping[str, NDArray[Any]], given: Given) -> Model:
-    """The model that `pack` took apart; several recipes stand for the members of an `AveragedModel`."""
+    """The model that `pack` took apart; several recipes stand for members, averaged or blended."""
     if len(recipes) > 1:
         parts = [_under(arrays, f"{number}.") for number in range(len(recipes))]
-        return AveragedModel(tuple(unpack_model([r], p, given) for r, p in zip(recipes, parts, strict=True)))
+        members = tuple(unpack_model([r], p, given) for r, p in zip(recipes, parts, strict=True))
+        if "blend" not in arrays:
+            return AveragedModel(members)
+        *weights, shift = np.asarray(arrays["blend"]).tolist()
+        return BlendedModel(members, np.array(weights, np.float32), shift)
     recipe = recipes[0]
+    if "widened" in arrays:
+        n_words, n_labels, share, further = np.asarray(arrays["widened"]).tolist()
+        known = replace(given, vocab=Vocab(given.vocab.tokens[: int(n_words)]), codes=given.codes[: int(n_labels)])
+        inner = {name: array for name, array in arrays.items() if name != "widened"}
+        return WidenedModel(unpack_model(recipes, inner, known), int(n_words), int(n_labels), share, int(further))
     if recipe.system == "prior":
         return PriorModel(FrequencyPrior(given.codes, np.asarray(arrays["shares"])))
     if recipe.system == "tfidf":

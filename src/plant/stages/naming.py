@@ -1,12 +1,14 @@
 """Naming: the names of every label, and how far each is to be believed, counted on the fitted notes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
+from plant.codes.icd import family
 from plant.codes.synonyms import read_synonyms, spoken
 from plant.data.corpus import TrainingView
 from plant.data.mentions import Mention, mined_mentions
@@ -19,6 +21,7 @@ from plant.text.vocab import UNKNOWN, Vocab
 from plant.types import Progress, silent
 
 RIGHT, WRONG = 0.7, 0.3  # added to the counts of every name; best of four in cross-validation, see docs/log.md
+LENT = 0.1  # how far a name is believed for a code of the same family, for which nobody has marked it
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,55 @@ def name_labels(view: TrainingView, recipe: Recipe, progress: Progress = silent)
         sources |= mined_mentions(view)
     if recipe.naming.book:  # what a book names is known before any note: it has no note of its own
         sources |= dict.fromkeys(book_mentions(book, view.codes, view.vocab), frozenset())
-    names = _names(sources, view)
-    counts = count_names(names, list(sources.values()), view, matching_of(recipe), progress)
-    return replace(names, log_odds=counts.log_odds())
+    lent = lent_names(sources, Families.of(view)) if recipe.naming.kin else {}
+    names = _names(sources | {mention: rows for mention, (rows, _) in lent.items()}, view)
+    rows = [*sources.values(), *(rows for rows, _ in lent.values())]
+    counts = count_names(names, rows, view, matching_of(recipe), progress)
+    shares = np.array([share for _, share in lent.values()])
+    found = counts.found[len(sources) :]
+    log_odds = counts.log_odds()
+    log_odds[len(sources) :] = np.log(LENT * shares / (1 + WRONG * found))
+    return replace(names, log_odds=log_odds)
+
+
+@dataclass(frozen=True)
+class Families:
+    """Labels that differ in detail only, and what share of its family's codes in the fitted notes each one has."""
+
+    family: tuple[str, ...]  # per label
+    members: Mapping[str, tuple[int, ...]]
+    share: NDArray[np.float64]  # per label
+
+    @staticmethod
+    def of(view: TrainingView) -> "Families":
+        """The families of the fitted codes."""
+        counts = np.bincount(view.documents.labels, minlength=len(view.codes))
+        return Families.from_counts(view.codes, view.codebook.system, counts)
+
+    @staticmethod
+    def from_counts(codes: Sequence[str], system: str, counts: NDArray[np.integer]) -> "Families":
+        """The families of codes that so many notes have; shares are drawn a little towards equal ones."""
+        names = tuple(family(code, system) for code in codes)
+        members: dict[str, list[int]] = defaultdict(list)
+        for label, name in enumerate(names):
+            members[name].append(label)
+        totals = {name: counts[labels].sum() for name, labels in members.items()}
+        share = [
+            (count + 2 / len(members[name])) / (totals[name] + 2) for count, name in zip(counts, names, strict=True)
+        ]
+        return Families(names, {name: tuple(labels) for name, labels in members.items()}, np.array(share))
+
+
+def lent_names(
+    sources: Mapping[Mention, frozenset[int]], families: Families
+) -> dict[Mention, tuple[frozenset[int], float]]:
+    """Names for the kin of the labels that have them: the documents they were marked in, and the borrower's share."""
+    lent: dict[Mention, frozenset[int]] = {}
+    for (words, label), rows in sources.items():
+        for kin in families.members[families.family[label]]:
+            if (words, kin) not in sources:
+                lent[words, kin] = lent.get((words, kin), frozenset()) | rows
+    return {mention: (rows, float(families.share[mention[1]])) for mention, rows in lent.items()}
 
 
 def matching_of(recipe: Recipe) -> Matching:

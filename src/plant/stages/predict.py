@@ -24,6 +24,8 @@ def score_role(
 ) -> Scored:
     """The notes of a role under a coder; codes that no fitted note has count as missed."""
     documents = held_out(corpus, role, fitted.codes)
+    if len(fitted.vocab) > len(corpus.vocab):
+        documents = fitted.reread(documents)
     history: list[dict[str, Any]] = next(iter(fitted.facts.get("history", {}).values()), [])
     frame = Frame(
         system=system,

@@ -130,8 +130,7 @@ class Interaction(nn.Module):
         found = [self._in_document(similar, row) for row in numbered]
         rows = np.repeat(np.arange(len(found)), [len(one[0].names) for one in found])
         names = _joined([one[0].names for one in found])
-        starts = self.phrases.starts
-        lengths = starts[names + 1] - starts[names]
+        lengths = self.phrases.lengths(names)
         words, at = _joined([one[1] for one in found]), _joined([one[2] for one in found])
         match = np.repeat(np.arange(len(names)), lengths)
         kept = at != NOWHERE
