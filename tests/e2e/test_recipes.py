@@ -31,8 +31,9 @@ TINY_PARTS = {
 
 def small(name: str, *changes: str) -> Coder:
     """The recipe with few epochs, and with narrow layers where the authors' would take long."""
-    first = load_recipe(next(iter(load_recipe(name).members), name))
-    parts = TINY_PARTS[first.encoder.name] if first.system == "classifier" else ()
+    members = [load_recipe(member) for member in load_recipe(name).members or (name,)]
+    encoders = {member.encoder.name for member in members if member.system == "classifier"}
+    parts = TINY_PARTS[encoders.pop()] if len(encoders) == 1 else ()
     return Coder(name, *SMALL, *parts, *changes)
 
 

@@ -266,7 +266,7 @@ def test_the_plain_torch_path_gives_the_same(form: str, monkeypatch: pytest.Monk
     expected = torch.autograd.grad(decoder.loss(encoded, targets), parameters)
     monkeypatch.setattr("plant.nn.inattention.survivors_numba", inattention.survivors_torch)
     monkeypatch.setattr("plant.nn.inattention.relevance_rows_numba", inattention.relevance_rows_torch)
-    monkeypatch.setattr("plant.nn.pieces.two_layer_scores_numba", pairs.two_layer_scores_torch)
+    monkeypatch.setattr("plant.nn.ranker.two_layer_scores_numba", pairs.two_layer_scores_torch)
     monkeypatch.setattr("plant.nn.pieces.two_layer_gradients_numba", pairs.two_layer_gradients_torch)
     for ours, theirs in zip(torch.autograd.grad(decoder.loss(encoded, targets), parameters), expected, strict=True):
         assert_close(ours, theirs)

@@ -13,13 +13,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from plant.nn.pairs import (
-    two_layer_gradients_numba,
-    two_layer_gradients_torch,
-    two_layer_scores_numba,
-    two_layer_scores_torch,
-)
-from plant.nn.ranker import BilinearRanker, Ranker, TwoLayerRanker
+from plant.nn.pairs import two_layer_gradients_numba, two_layer_gradients_torch
+from plant.nn.ranker import BilinearRanker, Ranker, TwoLayerRanker, two_layer_scores
 
 
 class Pieces(Protocol):
@@ -105,8 +100,7 @@ class TwoLayerPieces:
 
     def scores(self, tensors: Sequence[Tensor], tokens: slice, labels: slice) -> Float[Tensor, "label token"]:
         token_half, label_half, output, output_bias = tensors
-        form = two_layer_scores_numba if output.device.type == "cpu" else two_layer_scores_torch
-        return form(label_half[labels], token_half[tokens], output) + output_bias
+        return two_layer_scores(label_half[labels], token_half[tokens], output) + output_bias
 
     def add_gradients(
         self,

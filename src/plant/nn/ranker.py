@@ -62,8 +62,7 @@ class TwoLayerRanker(nn.Module):
     ) -> Float[Tensor, "asked_label asked_token"]:
         """The scores of all pairs of these labels and tokens."""
         label_half, token_half = self._label_half(labels), self._token_half(tokens)
-        scores: Tensor = _AllPairs.apply(label_half, token_half, self.output)  # type: ignore[no-untyped-call]
-        return scores + self.output_bias
+        return two_layer_scores(label_half, token_half, self.output) + self.output_bias
 
     def pair_scores(self, tokens: Int[Tensor, "pair"], labels: Int[Tensor, "pair"]) -> Float[Tensor, "pair"]:
         """The scores of the pairs (tokens[i], labels[i]); halves are computed once per distinct token and label."""
@@ -93,6 +92,15 @@ def start_from(ranker: Ranker, vectors: Float[Tensor, "token size"]) -> None:
 def _vectors(n: int, size: int) -> nn.Parameter:
     """Rows whose products with one another start at about 1/sqrt(size)."""
     return nn.Parameter(torch.randn(n, size) * size**-0.5)
+
+
+def two_layer_scores(
+    label_half: Float[Tensor, "label hidden"],
+    token_half: Float[Tensor, "token hidden"],
+    output: Float[Tensor, "hidden"],
+) -> Float[Tensor, "label token"]:
+    """The scores of all pairs from the halves of the first layer, with the way back."""
+    return _AllPairs.apply(label_half, token_half, output)  # type: ignore[no-untyped-call]
 
 
 class _AllPairs(torch.autograd.Function):

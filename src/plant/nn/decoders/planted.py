@@ -8,10 +8,9 @@
 Planting is building: the decoder is given a trained ranker and copies it. See docs/models/planted-decoder.md.
 """
 
-from collections.abc import Iterator
 from copy import deepcopy
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +22,7 @@ from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.focus import focused_attention, focused_evidence
 from plant.nn.fused import Heads, fused_logits, fused_loss
-from plant.nn.inattention import Distinct, Lists, distinct
+from plant.nn.inattention import Lists, distinct
 from plant.nn.parts import Relevance
 from plant.nn.pieces import in_pieces
 from plant.nn.planting import Inattention, Planting, Ranked, Static, spread_out
@@ -117,14 +116,14 @@ class PlantedDecoder(nn.Module):
     ) -> dict[str, Float[Tensor, "batch asked time"]]:
         """The weights that each source gives, its scale included: `learned`, `static`, `planted`."""
         packed = pack(encoded, segment=self.segment)
+        planting = self._planting(packed)
+        tensors = self._trained(planting)
         if "learned" not in self.names:
-            planted = focused_attention(_segments(packed), labels, **self._kept())
-            every = zip(self.names, self.scales, planted, strict=True)
+            rows = focused_attention(planting, tensors, labels, k=self.k)
+            every = zip(self.names, self.scales, rows, strict=True)
             return {name: unpack(scale * row, encoded.mask) for name, scale, row in every}
         learned = self.learned.attention(packed, labels)
         rows = [learned, *(torch.zeros_like(learned) for _ in self.names[1:])]
-        planting = self._planting(packed)
-        tensors = self._trained(planting)
         for number, parts in enumerate(zip(*(row.split(packed.segments, dim=1) for row in rows), strict=True)):
             for source, part in zip(planting.of(number, tensors, [None] * len(tensors)), parts[1:], strict=True):
                 spread_out(source, labels, part)
@@ -133,23 +132,19 @@ class PlantedDecoder(nn.Module):
 
     def _focused(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         packed = pack(encoded, segment=self.segment)
-        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype)
-        parts = zip(states.split(packed.segments), _segments(packed), strict=True)
-        options = self._kept()
-        rows = [focused_evidence(part, self.learned.weights, self.scales, one, **options) for part, one in parts]
-        counts = [len(lengths) for lengths in packed.lengths]
-        return torch.stack([torch.stack(part).sum(0) for part in _runs(rows, counts)])
-
-    def _kept(self) -> dict[str, Any]:
-        static = self._static()
-        return {"static": static, "ranker": self.ranker, "k": self.k}
+        planting = self._planting(packed)
+        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype).split(packed.segments)
+        weights, tensors = self.learned.weights, self._trained(planting)
+        rows = iter(focused_evidence(states, weights, self.scales, planting, tensors, k=self.k))
+        return torch.stack([torch.stack(list(islice(rows, len(lengths)))).sum(0) for lengths in packed.lengths])
 
     def _prepared(self, encoded: Encoded) -> tuple[Heads, Packed, Planting]:
         packed = pack(encoded, segment=self.segment)
         return self.learned.heads(packed, self.scales), packed, self._planting(packed)
 
     def _planting(self, packed: Packed) -> Planting:
-        return Planting(_segments(packed), static=self._static(), ranked=self._ranked())
+        segments = tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))
+        return Planting(segments, static=self._static(), ranked=self._ranked())
 
     def _static(self) -> Static | None:
         if "static" not in self.names:
@@ -172,16 +167,6 @@ class PlantedDecoder(nn.Module):
         self.list_scores: Tensor
         for name, values in (("starts", lists.starts), ("labels", lists.labels), ("scores", lists.scores)):
             self.register_buffer(f"list_{name}", torch.from_numpy(values), persistent=False)
-
-
-def _segments(packed: Packed) -> tuple[Distinct, ...]:
-    return tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))
-
-
-def _runs(rows: list[Tensor], counts: list[int]) -> Iterator[list[Tensor]]:
-    """The rows in runs of these lengths: the segments of each document."""
-    left = iter(rows)
-    return (list(islice(left, count)) for count in counts)
 
 
 def _missing(what: str, *, option: str) -> RecipeError:
