@@ -22,7 +22,16 @@ from plant.recipe import load_recipe, recipe_table
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
              "effective-can", "lsan")  # fmt: skip
 STUDIES: Mapping[str, tuple[str, ...]] = {
-    "baselines": ("plant", "prior", "tfidf", *PUBLISHED, "plant-learned", "plant-cnn", "plant-bilstm"),
+    "baselines": (
+        "plant",
+        "prior",
+        "tfidf",
+        *PUBLISHED,
+        "plant-learned",
+        "plant-cnn",
+        "plant-cnn-learned",
+        "plant-bilstm",
+    ),
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
 
