@@ -256,5 +256,8 @@ def test_a_member_that_knows_no_names_says_little_of_added_codes(tmp_path: Path)
     np.testing.assert_array_equal(after[:, :2], before)
     assert after[0, 2] > after[1, 2]
     assert coder.predict(TEXTS[:1])[0].ranked[0].evidence
+    coder.add_codes(CodeBook("other", ("D2",), {"D2": "Diabetes of the breast"}))
+    np.testing.assert_array_equal(coder.predict_proba(TEXTS)[:, :4], after)
+    after = coder.predict_proba(TEXTS)
     coder.save(tmp_path / "coder")
     np.testing.assert_array_equal(Coder.load(tmp_path / "coder").predict_proba(TEXTS), after)

@@ -50,7 +50,7 @@ def add_codes(fitted: FittedCoder, book: CodeBook, view: TrainingView | None = N
     grown = tuple(
         _grown(recipe, model, codes=codes, vocab=vocab, book=merged, fitted=fitted, view=view)
         if _knows_names(model)
-        else WidenedModel(model, len(fitted.vocab), len(fitted.codes), _share(fitted), len(new))
+        else _widened(model, fitted, len(new))
         for recipe, model in members
     )
     further = len(new)
@@ -85,6 +85,13 @@ def _knows_names(model: Model) -> TypeGuard[ClassifierModel]:
     return isinstance(model, ClassifierModel) and bool(
         model.given.names or getattr(model.classifier.decoder, "reads_titles", False)
     )
+
+
+def _widened(model: Model, fitted: FittedCoder, further: int) -> WidenedModel:
+    """A member that does not know names; codes may be added more than once."""
+    if isinstance(model, WidenedModel):
+        return replace(model, further=model.further + further)
+    return WidenedModel(model, len(fitted.vocab), len(fitted.codes), _share(fitted), further)
 
 
 def _share(fitted: FittedCoder) -> float:
