@@ -1,0 +1,59 @@
+"""Where baselines start: at the labels' log-odds, from word vectors of the fitted and unlabelled text."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from plant.nn.encoders.recurrent import Bidirectional
+from plant.nn.table import DECODERS
+from plant.pipeline.study import PUBLISHED
+from plant.recipe import load_recipe, named_recipes
+from plant.stages.vectors import epochs_for
+
+FREQUENCIES = torch.tensor([0.5, 0.1, 0.01])
+
+
+@pytest.mark.parametrize("name", ["max-pool", "mean-pool", "last-state", "chunk-max-pool", "label-attention"])
+def test_biases_start_at_the_log_odds_where_asked(name: str) -> None:
+    given = {"input_size": 4, "n_labels": 3, "frequencies": FREQUENCIES}
+    at_prior, at_zero = (DECODERS.build(name, {"start_at_prior": start}, **given) for start in (True, False))
+    bias = {True: (at_prior.output if hasattr(at_prior, "output") else at_prior).bias,
+            False: (at_zero.output if hasattr(at_zero, "output") else at_zero).bias}  # fmt: skip
+    torch.testing.assert_close(bias[True].detach(), (FREQUENCIES / (1 - FREQUENCIES)).log())
+    assert not bias[False].any()
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_both_directions_read_as_packed_documents_do(kind: type[nn.LSTM] | type[nn.GRU], layers: int) -> None:
+    torch.manual_seed(0)
+    lengths = torch.tensor([7, 3, 1])
+    mask = torch.arange(7) < lengths.unsqueeze(1)
+    inputs = torch.randn(3, 7, 5)
+    ours, packed = Bidirectional(kind, 5, 4, layers), kind(5, 4, layers, batch_first=True, bidirectional=True)
+    for layer in range(layers):
+        for directions, ending in ((ours.ahead, ""), (ours.back, "_reverse")):
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                getattr(packed, f"{name}_l{layer}{ending}").data = getattr(directions[layer], f"{name}_l0").data
+    states = packed(pack_padded_sequence(inputs, lengths, batch_first=True))[0]
+    expected = pad_packed_sequence(states, batch_first=True)[0]
+    torch.testing.assert_close(ours(inputs, mask), expected)
+
+
+@pytest.mark.parametrize(("words", "epochs"), [(0, 50), (156_000, 50), (1_000_000, 10), (50_000_000, 5)])
+def test_small_texts_are_read_more_often(words: int, epochs: int) -> None:
+    assert epochs_for(words) == epochs
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if name != "fasttext"])
+def test_published_systems_start_from_word_vectors_in_both_sizes(name: str) -> None:
+    assert {name, f"{name}-small"} <= set(named_recipes())
+    assert load_recipe(name).vectors.train
+    assert load_recipe(f"{name}-small").vectors.train
+
+
+def test_no_small_recipe_cuts_notes() -> None:
+    small = [load_recipe(name) for name in named_recipes() if name.endswith("-small")]
+    assert not np.any([recipe.prepare.max_tokens for recipe in small])

@@ -1,0 +1,58 @@
+"""What is made from the same things is made once: in a run's folder, and in a folder that runs share."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plant.artifact import open_artifact, save_artifact
+from plant.keeper import InFolder, Keeper, Shared
+
+KIND = "numbers"
+
+
+def save(number: int, path: Path, inputs: Mapping[str, str]) -> None:
+    save_artifact(path, KIND, tensors={"number": np.array([number])}, inputs=inputs)
+
+
+def load(path: Path) -> int:
+    return int(open_artifact(path, KIND).tensors["number"][0])
+
+
+def kept(keeper: Keeper, inputs: Mapping[str, str], number: int) -> int:
+    """What the keeper has for some inputs; `number` where it has nothing."""
+    return keeper.once("number", inputs, lambda: number, kind=KIND, save=save, load=load)
+
+
+def shared(folder: Path, run: str) -> Shared:
+    return Shared(folder / "shared", InFolder(folder / run))
+
+
+def test_a_folder_keeps_the_last_thing_of_a_name(tmp_path: Path) -> None:
+    keeper = InFolder(tmp_path)
+    assert [kept(keeper, {"seed": seed}, number) for seed, number in (("1", 10), ("1", 11), ("2", 12), ("1", 13))] == [
+        10, 10, 12, 13,
+    ]  # fmt: skip
+
+
+def test_runs_share_what_has_the_same_inputs_and_nothing_else(tmp_path: Path) -> None:
+    one, other = shared(tmp_path, "one"), shared(tmp_path, "other")
+    assert [kept(one, {"seed": "1"}, 10), kept(other, {"seed": "1"}, 11), kept(other, {"seed": "2"}, 12)] == [
+        10,
+        10,
+        12,
+    ]
+    assert kept(one, {"seed": "1"}, 13) == 10
+
+
+@pytest.mark.parametrize("name", ["one", "other"])
+def test_checkpoints_stay_with_their_run_and_go_with_it(tmp_path: Path, name: str) -> None:
+    keeper = shared(tmp_path, name)
+    checkpoint = keeper.checkpoint("model", {"seed": "1"})
+    assert checkpoint.is_relative_to(tmp_path / name)
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    keeper.run.drop_checkpoints()
+    keeper.run.drop_checkpoints()
+    assert not checkpoint.exists()
