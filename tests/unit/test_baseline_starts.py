@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from plant.nn.decoders.joint_laat import parent_frequencies
 from plant.nn.encoders.recurrent import Bidirectional
 from plant.nn.table import DECODERS
 from plant.pipeline.study import PUBLISHED
@@ -57,3 +58,8 @@ def test_published_systems_start_from_word_vectors_in_both_sizes(name: str) -> N
 def test_no_small_recipe_cuts_notes() -> None:
     small = [load_recipe(name) for name in named_recipes() if name.endswith("-small")]
     assert not np.any([recipe.prepare.max_tokens for recipe in small])
+
+
+def test_a_parent_is_as_frequent_as_any_of_its_children() -> None:
+    found = parent_frequencies(torch.tensor([0.5, 0.5, 0.1]), torch.tensor([0, 0, 1]), 2)
+    torch.testing.assert_close(found, torch.tensor([0.75, 0.1]))

@@ -1,5 +1,6 @@
 """JointLAAT's decoder: parents are found first, and what was found helps to find their children."""
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -26,7 +27,8 @@ class JointLAAT(nn.Module):
     ) -> None:
         super().__init__()
         n_parents = int(parents.max()) + 1
-        self.parents = LabelAttention(input_size, n_parents, key_size=key_size)
+        of_parents = None if frequencies is None else parent_frequencies(frequencies, parents, n_parents)
+        self.parents = LabelAttention(input_size, n_parents, frequencies=of_parents, key_size=key_size)
         self.labels = LabelAttention(input_size, n_labels, frequencies=frequencies, key_size=key_size)
         self.squeeze = nn.Linear(n_parents, squeezed, bias=False)
         self.join = nn.Linear(squeezed, n_labels, bias=False)
@@ -41,3 +43,11 @@ class JointLAAT(nn.Module):
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """Where the labels' own attention looks."""
         return self.labels.attend(encoded, labels)
+
+
+def parent_frequencies(
+    frequencies: Float[Tensor, "label"], parents: Int[Tensor, "label"], n_parents: int
+) -> Float[Tensor, "parent"]:
+    """The share of notes that have any child of each parent, as if children came independently: good to start from."""
+    without = torch.zeros(n_parents, dtype=frequencies.dtype)
+    return 1 - without.index_add(0, parents, torch.log1p(-frequencies.clamp(max=1 - 1e-6))).exp()
