@@ -9,6 +9,7 @@ from scipy.special import logit
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from plant.artifact import read_tensors, write_tensors
+from plant.coder import Coder
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, TrainingView
 from plant.data.ngrams import count_ngrams
@@ -22,7 +23,9 @@ from plant.stages.linear import (
     score_tfidf,
     unpack_tfidf,
 )
+from plant.stages.models import LinearModel
 from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
+from tests.made_up import notes_of
 
 VOCAB = Vocab((*SPECIAL, *"abcdefghijkl"))
 CODES = ("A1", "B2", "C3")
@@ -148,3 +151,15 @@ def test_a_saved_model_scores_the_same(view: TrainingView, tmp_path: Path) -> No
 def test_fitting_twice_gives_the_same_weights(view: TrainingView) -> None:
     first, second = (fit_tfidf(view).linear.weights.toarray() for _ in range(2))
     assert_array_equal(first, second)
+
+
+def test_the_recipe_says_how_long_ngrams_are() -> None:
+    notes = notes_of(40)
+    texts, codes = [note.text for note in notes], [note.codes for note in notes]
+    words, pairs = (
+        Coder("tfidf", "prepare.min_count=1", f"tfidf.longest={longest}").fit(texts, codes, choose=0.2).fitted.model
+        for longest in (1, 2)
+    )
+    assert isinstance(words, LinearModel)
+    assert isinstance(pairs, LinearModel)
+    assert len(pairs.tfidf.ngrams) > len(words.tfidf.ngrams)
