@@ -81,7 +81,7 @@ def _members(fitted: FittedCoder) -> list[tuple[Recipe, Model]]:
 def _together(fitted: FittedCoder, members: tuple[Model, ...], further: int) -> Model:
     """The coder's model with its members replaced."""
     if isinstance(fitted.model, BlendedModel):
-        rare = np.full(further, logits_of(np.float64(_share(fitted))), np.float32)
+        rare = np.full(further, logits_of(np.array([_share(fitted)])), np.float32)
         return replace(fitted.model, members=members, log_odds=np.concatenate([fitted.model.log_odds, rare]))
     return replace(fitted.model, members=members) if isinstance(fitted.model, AveragedModel) else members[0]
 
