@@ -113,3 +113,12 @@ def test_a_corpus_without_texts_is_refused() -> None:
     documents = replace(held_out(corpus, Role.REPORT, CODES), text=np.empty(0, np.uint8))
     with pytest.raises(InputError, match="without"):
         explained_codes(coder_of(corpus), documents, notes=3)
+
+
+def test_a_corpus_in_the_words_of_another_coder_is_read_anew() -> None:
+    corpus = corpus_of(marked_notes())
+    fitted, reported = coder_of(corpus), held_out(corpus, Role.REPORT, CODES)
+    other = replace(reported, tokens=reported.tokens + 1)
+    right, found = (explained_codes(fitted, documents, notes=3) for documents in (reported, other))
+    assert found.documents.tokens.tolist() == right.documents.tokens.tolist()
+    assert len(found.examples) == len(right.examples) > 0

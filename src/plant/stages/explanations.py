@@ -51,7 +51,7 @@ def explained_codes(fitted: FittedCoder, documents: Documents, *, notes: int) ->
     with_marks = np.flatnonzero(np.diff(documents.evidence_starts))
     eligible = with_marks if len(with_marks) else np.flatnonzero(np.diff(documents.token_starts))
     rows = eligible[np.unique(np.linspace(0, len(eligible) - 1, min(notes, len(eligible))).astype(int))]
-    chosen = take(documents, rows)
+    chosen = fitted.reread(take(documents, rows))  # the corpus may be in the words of another coder
     accepted = fitted.probabilities(chosen) >= fitted.thresholds
     examples = [Example(row, int(label), _marked(chosen, row, label)) for row, label in np.argwhere(accepted).tolist()]
     return Explained(chosen, tuple(e for e in examples if e.marked.any() or not len(with_marks)))
