@@ -90,7 +90,7 @@ class _FusedLogits(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = _empty_gradients(ctx.saved_tensors, ctx.needs_input_grad[2:])
+        gradients = empty_gradients(ctx.saved_tensors, ctx.needs_input_grad[2:])
         documents = _documents(ctx.lengths, ctx.sources, ctx.saved_tensors, gradients)
         for document, slope_row in zip(documents, slopes, strict=True):
             for labels in document.chunks():
@@ -106,7 +106,7 @@ class _FusedLoss(torch.autograd.Function):
         needed = ctx.needs_input_grad[3:]
         if not any(needed):
             return F.binary_cross_entropy_with_logits(_logits(lengths, sources, tensors), targets)
-        ctx.gradients = _empty_gradients(tensors, needed)
+        ctx.gradients = empty_gradients(tensors, needed)
         loss = targets.new_zeros(())
         for document, target_row in zip(_documents(lengths, sources, tensors, ctx.gradients), targets, strict=True):
             for labels in document.chunks():
@@ -232,5 +232,6 @@ def _add_product(into: Tensor | None, rows: slice, left: Tensor, right: Tensor) 
         into[rows].addmm_(left, right)
 
 
-def _empty_gradients(tensors: Sequence[Tensor], needed: Sequence[bool]) -> list[Tensor | None]:
+def empty_gradients(tensors: Sequence[Tensor], needed: Sequence[bool]) -> list[Tensor | None]:
+    """Room for the gradients of those tensors that need one."""
     return [torch.zeros_like(tensor) if need else None for tensor, need in zip(tensors, needed, strict=True)]

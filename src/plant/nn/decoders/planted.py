@@ -9,7 +9,6 @@ Planting is building: the decoder is given a trained ranker and copies it. See d
 """
 
 from copy import deepcopy
-from itertools import islice
 from typing import Literal
 
 import torch
@@ -133,10 +132,10 @@ class PlantedDecoder(nn.Module):
     def _focused(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         packed = pack(encoded, segment=self.segment)
         planting = self._planting(packed)
-        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype).split(packed.segments)
+        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype)
         weights, tensors = self.learned.weights, self._trained(planting)
-        rows = iter(focused_evidence(states, weights, self.scales, planting, tensors, k=self.k))
-        return torch.stack([torch.stack(list(islice(rows, len(lengths)))).sum(0) for lengths in packed.lengths])
+        rows = focused_evidence(states, weights, self.scales, planting, tensors, k=self.k)
+        return torch.stack([part.sum(0) for part in rows.split([len(lengths) for lengths in packed.lengths])])
 
     def _prepared(self, encoded: Encoded) -> tuple[Heads, Packed, Planting]:
         packed = pack(encoded, segment=self.segment)
@@ -157,7 +156,10 @@ class PlantedDecoder(nn.Module):
 
     def _trained(self, planting: Planting) -> tuple[Tensor, ...]:
         """The ranker's tensors, which the planted source reads and teaches."""
-        return () if planting.ranked is None else planting.ranked.pieces.tensors(planting.tokens)
+        if planting.ranked is None:
+            return ()
+        with torch.autocast(planting.tokens.device.type, enabled=False):  # mixed precision ends here
+            return planting.ranked.pieces.tensors(planting.tokens)
 
     def _keep_lists(self, relevance: Relevance) -> None:
         """Buffers that a saved model leaves out: they come from the relevance, which is saved once and whole."""
