@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from plant.evaluate.calibration import logits_of
 
@@ -22,6 +21,8 @@ def blended(scores: Sequence[Scores], weights: NDArray[np.floating], shift: floa
 
 def fit_blend(scores: Sequence[Scores], targets: NDArray[np.floating]) -> tuple[NDArray[np.float32], float]:
     """Weights of at least 0, and the constant, that make the targets likeliest; drawn towards equal shares."""
+    from scipy.optimize import minimize  # a third of a second that loading a coder need not wait for
+
     logits = np.stack([logits_of(one).ravel() for one in scores]).astype(np.float64)
     truth, equal = targets.ravel().astype(np.float64), 1 / len(scores)
 
