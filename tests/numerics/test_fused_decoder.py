@@ -159,25 +159,24 @@ def test_labels_in_small_chunks_give_what_all_at_once_give(form: str, monkeypatc
     wanted = [encoded.states, *decoder.parameters()]
     whole = decoder.loss(encoded, targets)
     expected = gradients(whole, wanted)
-    monkeypatch.setattr("plant.nn.focus.LABELS_ON_CPU", 4)
+    monkeypatch.setattr("plant.nn.fused.ENTRIES_ON_CPU", 0)
     in_chunks = decoder.loss(encoded, targets)
     assert_close(in_chunks, whole, rtol=1e-14, atol=0)
     for ours, theirs in zip(gradients(in_chunks, wanted), expected, strict=True):
         assert_close(ours, theirs, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize(("learning", "times"), [(False, 1), (True, 2)])
-def test_a_focused_decoder_computes_again_only_to_go_back(
-    learning: bool, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("path", "times"), [("quiet", 1), ("loss", 1), ("logits", 2)])
+def test_only_logits_on_the_way_back_are_computed_twice(path: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     relevance = relevance_lists(np.random.default_rng(0))
     decoder, encoded = planted_decoder(relevance, learned=False), documents((13,))
     seen = []
     monkeypatch.setattr("plant.nn.focus.survivors", lambda *given: seen.append(1) or inattention.survivors(*given))
-    with torch.set_grad_enabled(learning):
-        loss = decoder.loss(encoded, torch.zeros(1, N_LABELS, dtype=torch.float64))
-    if learning:
-        loss.backward()
+    with torch.set_grad_enabled(path != "quiet"):
+        targets = torch.zeros(1, N_LABELS, dtype=torch.float64)
+        found = decoder(encoded).logits.sum() if path == "logits" else decoder.loss(encoded, targets)
+    if found.requires_grad:
+        found.backward()
     assert len(seen) == times * len(decoder.names)
 
 
@@ -192,6 +191,8 @@ def test_what_is_frozen_gets_no_gradient_and_changes_no_other() -> None:
     decoder.loss(frozen, targets).backward()
     assert_close(decoder.scales.grad, expected)
     assert decoder.learned.weights.grad is None
+    decoder.scales.requires_grad_(False)
+    decoder.loss(frozen, targets).backward()  # the bias alone is left
 
 
 def test_a_document_gives_the_same_bits_in_any_batch() -> None:

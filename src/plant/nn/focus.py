@@ -1,125 +1,82 @@
 """Planted attention alone, on the few positions that survive: nothing is computed for all others.
 
 Without learned attention a label looks at `k` positions at most, so its logit needs the states of these alone: a
-gathered sum of k rows instead of products with every position of the document. Some labels at a time, and computed
-again on the way back: a step holds the arrays of few labels, and gradients grow in place.
+gathered sum of k rows instead of products with every position of the document.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from plant.nn.fused import empty_gradients
+from plant.nn.fused import Back, Segment
 from plant.nn.inattention import Distinct, relevance_rows, survivors
 from plant.nn.planting import Planting, Static
 
-LABELS_ON_CPU = 512  # at once: what bounds the memory of a step
-LABELS_ON_GPU = 4096
 
+@dataclass(frozen=True)
+class Focusing:
+    """`Segments` under planted attention; their tensors are states, weights and scales, then those of the ranker."""
 
-def focused_evidence(
-    states: Float[Tensor, "position size"],
-    weights: Float[Tensor, "label size"],
-    scales: Float[Tensor, "source"],
-    planting: Planting,
-    tensors: Sequence[Tensor],
-    *,
-    k: int,
-) -> Float[Tensor, "segment label"]:
-    """What each segment says for every label; the ranker reads and teaches `tensors`, made for the whole batch."""
-    with torch.autocast(states.device.type, enabled=False):
-        return _Focused.apply(planting, k, states, weights, scales, *tensors)  # type: ignore[no-untyped-call]
+    planting: Planting
+    k: int
 
-
-class _Focused(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, planting: Planting, k: int, *tensors: Tensor) -> Tensor:
-        ctx.save_for_backward(*tensors)
-        ctx.planting, ctx.k = planting, k
-        segments = _segments(planting, k, tensors, [None] * len(tensors))
-        return torch.stack(
-            [torch.cat([segment.evidence(labels) for labels in segment.chunks()]) for segment in segments]
-        )
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = empty_gradients(ctx.saved_tensors, ctx.needs_input_grad[2:])
-        for segment, row in zip(_segments(ctx.planting, ctx.k, ctx.saved_tensors, gradients), slopes, strict=True):
-            for labels in segment.chunks():
-                slope = row[labels.start : labels.stop]
-                if bool(slope.any()):  # who explains one label asks for one chunk
-                    segment.add_gradients(labels, slope)
-        return None, None, *gradients
+    def of(self, number: int, span: slice, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> Segment:
+        return _Segment(self.planting, self.k, number, span, tensors, gradients).evidence
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """One segment's evidence for some labels, and its share of the gradients where there is room for them.
-
-    `tensors` and `gradients`: states, weights and scales, then those of the ranker.
-    """
-
-    number: int
-    span: slice
     planting: Planting
     k: int
+    number: int
+    span: slice
     tensors: Sequence[Tensor]
     gradients: Sequence[Tensor | None]
 
-    def chunks(self) -> Iterator[range]:
-        """Runs of labels that are computed at once."""
-        weights = self.tensors[1]
-        size = LABELS_ON_CPU if weights.device.type == "cpu" else LABELS_ON_GPU
-        return (range(start, min(start + size, len(weights))) for start in range(0, len(weights), size))
-
-    def evidence(self, labels: range) -> Float[Tensor, "label"]:
+    def evidence(self, labels: range) -> tuple[Float[Tensor, "label"], Back]:
+        """The states under the shares of all sources, as each label weighs them."""
         states, weights, scales, *ranker = self.tensors
         if self.span.start == self.span.stop:
-            return weights.new_zeros(len(labels))
+            return weights.new_zeros(len(labels)), lambda slope: None
         foci = list(_foci(self.planting, self.number, ranker, labels, self.k))
-        return _pooled(foci, _scaled(foci, scales).to(states.dtype), states[self.span], weights[_rows(labels)])
+        learning = any(gradient is not None for gradient in self.gradients)
+        shares = _leaf(_scaled(foci, scales).to(states.dtype), learned=learning)
+        seen = _leaf(states[self.span], learned=self.gradients[0] is not None)
+        asked = _leaf(weights[_rows(labels)], learned=self.gradients[1] is not None)
+        with torch.set_grad_enabled(learning):
+            positions = torch.cat([focus.positions for focus in foci], dim=1)
+            pooled = F.embedding_bag(positions, seen, per_sample_weights=shares, mode="sum")
+            evidence = torch.linalg.vecdot(pooled, asked)
 
-    def add_gradients(self, labels: range, slope: Float[Tensor, "label"]) -> None:
-        """Add what the labels' `slope` asks for; a segment without positions asks for nothing."""
-        if self.span.start == self.span.stop:
-            return
-        states, weights, scales, *ranker = self.tensors
-        of_states, of_weights, of_scales, *of_ranker = self.gradients
-        foci = list(_foci(self.planting, self.number, ranker, labels, self.k))
-        shares = _leaf(_scaled(foci, scales).to(states.dtype))
-        seen = _leaf(states[self.span], needed=of_states is not None)
-        rows = _leaf(weights[_rows(labels)], needed=of_weights is not None)
-        with torch.enable_grad():
-            evidence = _pooled(foci, shares, seen, rows)
-        evidence.backward(slope)
-        _add(of_states, self.span, seen.grad)
-        _add(of_weights, _rows(labels), rows.grad)
-        assert shares.grad is not None
-        by_share = shares.grad.split([focus.shares.shape[1] for focus in foci], dim=1)
-        products = [slopes * focus.shares for slopes, focus in zip(by_share, foci, strict=True)]
+        def back(slope: Tensor) -> None:
+            if not learning:
+                return
+            evidence.backward(slope)
+            _add(self.gradients[0], self.span, seen.grad)
+            _add(self.gradients[1], _rows(labels), asked.grad)
+            assert shares.grad is not None
+            self._teach(labels, foci, shares.grad)
+
+        return evidence.detach(), back  # what it is made of is for the way back alone
+
+    def _teach(self, labels: range, foci: Sequence["_Focus"], slopes: Float[Tensor, "label kept"]) -> None:
+        """Add the gradients of the scales and of the ranker, given those of the scaled shares."""
+        _, _, scales, *ranker = self.tensors
+        _, _, of_scales, *of_ranker = self.gradients
+        parts = slopes.split([focus.shares.shape[1] for focus in foci], dim=1)
+        products = [part * focus.shares for part, focus in zip(parts, foci, strict=True)]
         if of_scales is not None:
             of_scales += torch.stack([product.sum() for product in products])
-        if self.planting.ranked is not None:
-            product, focus = products[-1], foci[-1]
-            by_score = scales[-1] * (product - focus.shares * product.sum(-1, keepdim=True))
+        if self.planting.ranked is not None:  # the last source
+            places, product, shares = foci[-1].places, products[-1], foci[-1].shares
+            by_score = scales[-1] * (product - shares * product.sum(-1, keepdim=True))
             tokens = self.planting.span(self.number)
-            self.planting.ranked.pieces.add_gradients(ranker, of_ranker, tokens, _rows(labels), focus.places, by_score)
-
-
-def _segments(
-    planting: Planting, k: int, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]
-) -> Iterator[_Segment]:
-    ends = accumulate((len(segment.place) for segment in planting.segments), initial=0)
-    for number, (start, stop) in enumerate(pairwise(ends)):
-        yield _Segment(number, slice(start, stop), planting, k, tensors, gradients)
+            self.planting.ranked.pieces.add_gradients(ranker, of_ranker, tokens, _rows(labels), places, by_score)
 
 
 class _Focus(NamedTuple):
@@ -153,24 +110,13 @@ def _scaled(foci: Sequence[_Focus], scales: Float[Tensor, "source"]) -> Float[Te
     return torch.cat([scale * focus.shares for scale, focus in zip(scales, foci, strict=True)], dim=1)
 
 
-def _pooled(
-    foci: Sequence[_Focus],
-    shares: Float[Tensor, "label kept"],
-    states: Float[Tensor, "position size"],
-    weights: Float[Tensor, "label size"],
-) -> Float[Tensor, "label"]:
-    """The states under the shares of all sources, as each label weighs them."""
-    positions = torch.cat([focus.positions for focus in foci], dim=1)
-    return torch.linalg.vecdot(F.embedding_bag(positions, states, per_sample_weights=shares, mode="sum"), weights)
-
-
 def _rows(labels: range) -> slice:
     return slice(labels.start, labels.stop)
 
 
-def _leaf(tensor: Tensor, *, needed: bool = True) -> Tensor:
+def _leaf(tensor: Tensor, *, learned: bool) -> Tensor:
     """The same values at the root of a graph of their own."""
-    return tensor.detach().requires_grad_(needed)
+    return tensor.detach().requires_grad_(learned)
 
 
 def _add(into: Tensor | None, rows: slice, gradient: Tensor | None) -> None:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from plant.nn.fused import Source, Spread
+from plant.nn.attending import Source, Spread
 from plant.nn.inattention import Distinct, Lists, relevance_rows, survivors
 from plant.nn.pieces import Pieces
 
