@@ -181,7 +181,7 @@ class Choose:
     goal: Literal["micro-F1", "macro-F1"] = "micro-F1"
     shrinkage: float = 10.0
     calibrate: bool = False
-    blend: Literal["mean", "weights"] = "mean"  # of members: the mean of probabilities, or weights of their log-odds
+    blend: Literal["mean", "weights"] = "mean"  # of members: the mean of probabilities, or weights for what each says
 
 
 @dataclass(frozen=True)

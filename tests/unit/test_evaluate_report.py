@@ -47,7 +47,10 @@ def test_a_group_equals_the_measure_of_its_codes_alone():
     alone = outcome_of(SAMPLE.only(np.array([code[0] == "B" for code in SAMPLE.codes])))
     row = next(row for row in rows if row.name == "B")
     assert row.f1 == pytest.approx(measure("micro-F1")(alone))
+    assert row.macro_precision == pytest.approx(measure("macro-P")(alone))
+    assert row.macro_recall == pytest.approx(measure("macro-R")(alone))
     assert row.macro_f1 == pytest.approx(measure("macro-F1 (mean of labels)")(alone))
+    assert row.distinct == len(np.unique(alone.accepted.labels))
     assert row.auc == pytest.approx(alone.areas.macro)
 
 

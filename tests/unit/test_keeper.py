@@ -1,5 +1,7 @@
 """What is made from the same things is made once: in a run's folder, and in a folder that runs share."""
 
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import pytest
 
 from plant.artifact import open_artifact, save_artifact
 from plant.keeper import InFolder, Keeper, Shared
+from plant.pipeline import prepare
+from plant.pipeline.prepare import fingerprint
 
 KIND = "numbers"
 
@@ -56,3 +60,22 @@ def test_checkpoints_stay_with_their_run_and_go_with_it(tmp_path: Path, name: st
     keeper.run.drop_checkpoints()
     keeper.run.drop_checkpoints()
     assert not checkpoint.exists()
+
+
+def test_a_copied_source_is_the_same_source(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    (here / "notes.csv").write_text("id,text\n1,flu\n")
+    shutil.copytree(here, there, copy_function=shutil.copyfile)
+    assert fingerprint(str(here)) == fingerprint(str(there))
+    (there / "notes.csv").write_text("id,text\n1,flq\n")  # as long as before
+    assert fingerprint(str(here)) != fingerprint(str(there))
+
+
+def test_a_large_file_is_known_by_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "READ_WHOLE", 3)
+    notes = tmp_path / "notes.csv"
+    notes.write_text("many notes")
+    before = fingerprint(str(notes))
+    os.utime(notes, ns=(0, 0))
+    assert fingerprint(str(notes)) != before

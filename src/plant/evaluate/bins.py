@@ -30,7 +30,10 @@ class Group:
     precision: float
     recall: float
     f1: float
-    macro_f1: float  # mean of the gold labels
+    macro_precision: float  # mean of the gold labels, as are the next two
+    macro_recall: float
+    macro_f1: float
+    distinct: int  # codes that are accepted somewhere
     recall_at_15: float  # share of the gold pairs that are among the first 15 of their document
     auc: float | None  # mean of the labels that have one
 
@@ -38,6 +41,11 @@ class Group:
 def by_frequency(outcome: Outcome) -> tuple[Group, ...]:
     """A row for each training-frequency bin, also for those without gold codes."""
     return grouped(outcome, np.searchsorted(BIN_ENDS, outcome.train_counts), BIN_NAMES)
+
+
+def all_together(outcome: Outcome) -> Group:
+    """All codes as one group."""
+    return grouped(outcome, np.zeros(outcome.n_labels, np.int64), ("all",))[0]
 
 
 def by_name(outcome: Outcome, names: Sequence[str]) -> tuple[Group, ...]:
@@ -89,7 +97,10 @@ def _group(outcome: Outcome, name: str, mine: NDArray[np.bool_], counts: tuple[N
         precision=right / max(1, accepted),
         recall=right / max(1, gold),
         f1=2 * right / max(1, accepted + gold),
+        macro_precision=_mean(counts[2][present] / np.maximum(1, counts[1][present])) or 0.0,
+        macro_recall=_mean(counts[2][present] / counts[0][present]) or 0.0,
         macro_f1=_mean(2 * counts[2][present] / (counts[1][present] + counts[0][present])) or 0.0,
+        distinct=int((mine & (counts[1] > 0)).sum()),
         recall_at_15=listed / max(1, gold),
         auc=None if outcome.areas is None else _mean(outcome.areas.labels[mine]),
     )

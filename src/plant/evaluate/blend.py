@@ -1,6 +1,7 @@
 """Blending: one score from those of several systems, by weights that the choosing notes decide."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,32 +9,48 @@ from numpy.typing import NDArray
 from plant.evaluate.calibration import logits_of
 
 Scores = NDArray[np.float32]
-PRIOR = 1.0  # how strongly weights are held at equal shares; a few dozen notes are little to learn from
+PAIRS = 20_000_000  # of documents and labels are enough to fit a few numbers
+HELD = 1.0  # how strongly weights are held where they start; a few dozen notes are little to learn from
 
 
-def blended(scores: Sequence[Scores], weights: NDArray[np.floating], shift: float) -> Scores:
-    """The probability whose log-odds are the weighted sum of those of the systems, and a constant."""
-    total = np.full(scores[0].shape, shift, np.float32)
-    for weight, one in zip(weights, scores, strict=True):
-        total += np.float32(weight) * logits_of(one)
+@dataclass(frozen=True)
+class Blend:
+    """How far each system is believed, and how far the labels' log-odds among the fitted notes are.
+
+    What a system says counts by how much it raises a label above these log-odds: a label that a system does not know,
+    or has hardly ever seen, is left to the others.
+    """
+
+    weights: NDArray[np.float32]  # one per system
+    trust: float  # in the labels' own log-odds
+    shift: float
+
+
+def blended(scores: Sequence[Scores], log_odds: NDArray[np.floating], blend: Blend) -> Scores:
+    """The probability whose log-odds are the weighted sum of what the systems say and of the labels' own."""
+    total = np.tile((blend.shift + blend.trust * log_odds).astype(np.float32), (len(scores[0]), 1))
+    for weight, one in zip(blend.weights, scores, strict=True):
+        total += np.float32(weight) * (logits_of(one) - log_odds)
     return (1 / (1 + np.exp(-total))).astype(np.float32)
 
 
-def fit_blend(scores: Sequence[Scores], targets: NDArray[np.floating]) -> tuple[NDArray[np.float32], float]:
-    """Weights of at least 0, and the constant, that make the targets likeliest; drawn towards equal shares."""
+def fit_blend(scores: Sequence[Scores], log_odds: NDArray[np.floating], targets: NDArray[np.floating]) -> Blend:
+    """The blend, no weight below 0, that makes the targets likeliest; drawn towards equal shares of full trust."""
     from scipy.optimize import minimize  # a third of a second that loading a coder need not wait for
 
-    logits = np.stack([logits_of(one).ravel() for one in scores]).astype(np.float64)
-    truth, equal = targets.ravel().astype(np.float64), 1 / len(scores)
+    rows = slice(None, None, -(-targets.size // PAIRS))  # evenly chosen documents where there are many
+    truth = targets[rows].ravel().astype(np.float64)
+    said = [(logits_of(one[rows]) - log_odds).ravel() for one in scores]
+    features = np.stack([*said, np.tile(log_odds, len(truth) // len(log_odds))]).astype(np.float64)
+    usual = np.array([1 / len(scores)] * len(scores) + [1.0])
 
     def cost(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        total = point[:-1] @ logits + point[-1]
-        drawn = point[:-1] - equal
-        value = np.logaddexp(0, total).sum() - truth @ total + PRIOR * drawn @ drawn
+        total = point[:-1] @ features + point[-1]
+        drawn = point[:-1] - usual
+        value = np.logaddexp(0, total).sum() - truth @ total + HELD * drawn @ drawn
         error = 1 / (1 + np.exp(-total)) - truth
-        return float(value), np.append(logits @ error + 2 * PRIOR * drawn, error.sum())
+        return float(value), np.append(features @ error + 2 * HELD * drawn, error.sum())
 
-    start = np.append(np.full(len(scores), equal), 0.0)
-    bounds = [(0.0, None)] * len(scores) + [(None, None)]
-    found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return found[:-1].astype(np.float32), float(found[-1])
+    bounds = [(0.0, None)] * len(usual) + [(None, None)]
+    found = minimize(cost, np.append(usual, 0.0), jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Blend(found[:-2].astype(np.float32), float(found[-2]), float(found[-1]))

@@ -1,5 +1,6 @@
 """Preparing on disk: a corpus that was made from the same things is not made again."""
 
+import hashlib
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from plant.keeper import digest_of, unchanged
 from plant.recipe import Recipe
 from plant.stages.prepare import prepare
 from plant.types import Progress, silent
+
+READ_WHOLE = 64 << 20  # bytes: larger files are known by their size and time
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,17 @@ def inputs_of(request: Request, recipe: Recipe) -> dict[str, str]:
 
 
 def fingerprint(source: str) -> str:
-    """A digest of what a source holds, by the names, sizes and times of its files; of its name where it is no file."""
+    """A digest of what the files of a source hold, so that a copy is the same source; of its name where it is none."""
     path = Path(source)
-    files = sorted(path.rglob("*")) if path.is_dir() else [path] if path.is_file() else []
-    stats = [(str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return digest_of([source if not files else "files", stats])
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    files = [(str(file.relative_to(path)), _contents(file)) for file in found if file.is_file()]
+    return digest_of([source if not files else "files", files])
+
+
+def _contents(file: Path) -> str:
+    """What a file holds; of a large one, which would take long to read every time, its size and time."""
+    about = file.stat()
+    if about.st_size > READ_WHOLE:
+        return f"{about.st_size} {about.st_mtime_ns}"
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -6,15 +6,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from plant.artifact import TENSORS, atomic_file, read_tensors
 from plant.errors import InputError
+from plant.evaluate.bins import Group, all_together, by_frequency
 from plant.evaluate.compare import COMPARED, Comparison, compare
-from plant.evaluate.scored import load_scored
+from plant.evaluate.outcome import outcome_of
+from plant.evaluate.scored import Scored, load_scored
 from plant.keeper import digest_of
 from plant.pipeline.prepare import fingerprint
 from plant.recipe import load_recipe, recipe_table
@@ -64,10 +66,14 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Study:
-    """The comparison, the first recipe being the reference, what the runs of each recipe cost, and which failed."""
+    """The comparison, the first recipe being the reference, what the runs of each recipe cost, and which failed.
+
+    `groups` are all codes and those of each training frequency, by recipe, a tuple for each of its runs.
+    """
 
     comparison: Comparison
     costs: Mapping[str, Cost]
+    groups: Mapping[str, tuple[tuple[Group, ...], ...]]
     failed: tuple[str, ...] = ()
 
 
@@ -138,8 +144,14 @@ def _compared(recipes: Sequence[str], planned: Sequence[Fitting], costs: Mapping
     return Study(
         compare(scored, measures=COMPARED),
         {recipe: _usual([costs[run] for run in runs]) for recipe, runs in done.items()},
+        {recipe: tuple(map(_groups, runs)) for recipe, runs in scored.items()},
         tuple(str(fitting) for fitting in planned if fitting not in costs),
     )
+
+
+def _groups(scored: Scored) -> tuple[Group, ...]:
+    outcome = outcome_of(replace(scored, codebook=None), areas=False)
+    return (all_together(outcome), *(group for group in by_frequency(outcome) if group.gold))
 
 
 def _run(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | None:

@@ -3,11 +3,13 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 
 from plant.artifact import atomic_file
+from plant.evaluate.bins import Group
 from plant.evaluate.compare import Cell
 from plant.evaluate.compare_tables import header_of, latex_of, marked_rows, note_of
 from plant.evaluate.markdown import table
@@ -18,6 +20,17 @@ COST_NOTE = (
     "Minutes: the median wall time of a run, reading notes and reporting included; corpus, word vectors and what else "
     "runs share is made once and counts to the run that made it. Peak MB: the largest resident memory of a run, each "
     "in a process of its own. Parameters: all numbers that were learned, word vectors included."
+)
+COUNTS = {"codes": "labels", "gold": "gold", "accepted": "accepted", "distinct": "distinct"}
+SHARES = {
+    "P": "precision", "R": "recall", "F1": "f1", "macro-P": "macro_precision", "macro-R": "macro_recall",
+    "macro-F1": "macro_f1", "R@15": "recall_at_15",
+}  # fmt: skip
+GROUP_HEADER = ("system", "fitted notes", *COUNTS, *SHARES)
+GROUP_NOTE = (
+    "Codes by how many fitted notes have them, means over runs. Codes: gold in some document; gold, accepted: pairs of "
+    "a document and a code; distinct: different codes that are accepted. P, R, F1 are micro; macro-P, macro-R and "
+    "macro-F1 are means of the gold codes. R@15: the share of gold pairs among the first 15 of their document."
 )
 
 
@@ -38,9 +51,10 @@ def notes(study: Study) -> str:
 
 
 def write_study(study: Study, stem: Path) -> tuple[Path, ...]:
-    """Write `stem.md`, `stem.csv`, `stem.json` and `stem.tex`."""
+    """Write `stem.md`, `.csv`, `.json` and `.tex`, and the groups of codes as `stem-codes.md` and `.csv`."""
     texts = {".md": markdown_of(study), ".csv": csv_of(study), ".json": json_of(study)}
     texts[".tex"] = latex_of(study.comparison)
+    texts |= {"-codes.md": _groups_markdown(study), "-codes.csv": _groups_csv(study)}
     for suffix, text in texts.items():
         with atomic_file(stem.with_name(stem.name + suffix)) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -78,6 +92,33 @@ def json_of(study: Study) -> str:
     }
     about = {"reference": comparison.reference, "documents": comparison.documents, "rounds": comparison.rounds}
     return json.dumps({**about, "systems": systems, "failed": study.failed}, indent=1) + "\n"
+
+
+def group_rows(study: Study) -> Iterator[tuple[str, str, list[float], list[float]]]:
+    """For each system all codes, then those of each training frequency: counts and shares, means over its runs."""
+    for name, runs in study.groups.items():
+        for same in zip(*runs, strict=True):
+            counts, shares = ([_mean(same, field) for field in fields.values()] for fields in (COUNTS, SHARES))
+            yield name, same[0].name, counts, shares
+
+
+def _mean(groups: Sequence[Group], field: str) -> float:
+    return fmean(getattr(group, field) for group in groups)
+
+
+def _groups_markdown(study: Study) -> str:
+    lines = [
+        (name, group, *(f"{count:,.0f}" for count in counts), *(f"{share:.4f}" for share in shares))
+        for name, group, counts, shares in group_rows(study)
+    ]
+    return f"{table(GROUP_HEADER, lines)}\n\n{GROUP_NOTE}\n"
+
+
+def _groups_csv(study: Study) -> str:
+    text = io.StringIO()
+    lines = [(name, group, *counts, *shares) for name, group, counts, shares in group_rows(study)]
+    csv.writer(text, lineterminator="\n").writerows([GROUP_HEADER, *lines])
+    return text.getvalue()
 
 
 def _plain(cell: Cell) -> Mapping[str, float | int | bool | None]:

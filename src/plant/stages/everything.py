@@ -1,6 +1,6 @@
 """All stages one after the other: from a corpus to a fitted coder."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plant.codes.files import read_codebook
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, gold_codes, held_out, take, training_view
 from plant.errors import InputError, RecipeError
-from plant.evaluate.blend import fit_blend
+from plant.evaluate.blend import Blend, fit_blend
 from plant.evaluate.calibration import calibrated, fit_temperature, logits_of
 from plant.keeper import InMemory, Keeper, digest_of
 from plant.nn import language_model_store, ranker_store
@@ -24,7 +24,7 @@ from plant.recipe import Recipe, load_recipe
 from plant.relevance import store as relevance_store
 from plant.relevance.relevance import Relevance
 from plant.relevance.store import load_relevance, name_files, save_relevance
-from plant.stages.extend import add_codes
+from plant.stages.extend import UNSEEN, add_codes
 from plant.stages.fit import fit, frequencies, thresholds
 from plant.stages.fitted import FittedCoder
 from plant.stages.linear import TfidfModel, fit_prior, fit_tfidf
@@ -89,7 +89,7 @@ def fit_coder(
         model, history = stages.model()
         models.append(model)
         histories[name] = history
-    model = models[0] if len(models) == 1 else _together(tuple(models), recipe, choosing, n_labels=len(view.codes))
+    model = models[0] if len(models) == 1 else _together(tuple(models), recipe, view, choosing)
     unread = sum(subwords_unread(model, documents) for model in models for documents in (view.documents, choosing))
     told = {**(facts or {}), "history": _plain(histories), **({"subwords_unread": unread} if unread else {})}
     fitted = _tuned(model, members, recipe, view, choosing, told)
@@ -97,19 +97,27 @@ def fit_coder(
     return _with_further_codes(fitted, table, corpus, view) if table else fitted
 
 
-def _together(models: tuple[Model, ...], recipe: Recipe, choosing: Documents, *, n_labels: int) -> Model:
+def _together(models: tuple[Model, ...], recipe: Recipe, view: TrainingView, choosing: Documents) -> Model:
     """The members as one model, weighed on the choosing notes where the recipe asks for it."""
     if recipe.choose.blend == "mean":
         return AveragedModel(models)
-    scores = [probabilities(model, choosing, n_labels=n_labels) for model in models]
-    return BlendedModel(models, *fit_blend(scores, choosing.targets(n_labels)))
+    counts = np.bincount(view.documents.labels, minlength=len(view.codes))
+    log_odds = logits_of((counts + UNSEEN) / (len(view.documents) + 2 * UNSEEN)).astype(np.float32)
+    return BlendedModel(models, log_odds, _blend(models, log_odds, choosing))
+
+
+def _blend(models: Sequence[Model], log_odds: NDArray[np.float32], choosing: Documents) -> Blend:
+    scores = [probabilities(model, choosing, n_labels=len(log_odds)) for model in models]
+    return fit_blend(scores, log_odds, choosing.targets(len(log_odds)))
 
 
 def _with_further_codes(fitted: FittedCoder, table: str, corpus: Corpus, view: TrainingView) -> FittedCoder:
-    """The coder with the codes of a table, known by their names; thresholds are tuned with them."""
+    """The coder with the codes of a table, known by their names; weights and thresholds are chosen with them."""
     book = read_codebook(Path(table), system=view.codebook.system)
     grown = add_codes(fitted, book, view)
     choosing = grown.reread(held_out(corpus, Role.CHOOSE, grown.codes))
+    if isinstance(model := grown.model, BlendedModel):
+        grown = replace(grown, model=replace(model, blend=_blend(model.members, model.log_odds, choosing)))
     scores = grown.probabilities(choosing)
     tuned = thresholds(scores, choosing, fitted.recipe.choose, n_labels=len(grown.codes))
     return replace(grown, thresholds=tuned)

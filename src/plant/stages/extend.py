@@ -12,6 +12,7 @@ from plant.codes.codebook import CodeBook
 from plant.codes.synonyms import spoken, with_synonyms
 from plant.data.corpus import TrainingView
 from plant.errors import InputError
+from plant.evaluate.calibration import logits_of
 from plant.nn.build import Given, build_classifier
 from plant.nn.matching import Matching
 from plant.nn.names import Names, with_names
@@ -59,7 +60,7 @@ def add_codes(fitted: FittedCoder, book: CodeBook, view: TrainingView | None = N
         vocab=vocab,
         codes=codes,
         codebook=merged,
-        model=replace(fitted.model, members=grown) if _has_members(fitted.model) else grown[0],
+        model=_together(fitted, grown, further),
         thresholds=np.concatenate([fitted.thresholds, np.full(further, np.median(fitted.thresholds), np.float32)]),
         train_counts=np.concatenate([fitted.train_counts, np.zeros(further, np.int64)]),
         facts={**fitted.facts, "codes_added": fitted.facts.get("codes_added", 0) + further},
@@ -75,6 +76,14 @@ def _members(fitted: FittedCoder) -> list[tuple[Recipe, Model]]:
             "such as 'interaction' or 'label-descriptions', or with decoder.interaction={} set"
         )
     return list(zip(fitted.members, models, strict=True))
+
+
+def _together(fitted: FittedCoder, members: tuple[Model, ...], further: int) -> Model:
+    """The coder's model with its members replaced."""
+    if isinstance(fitted.model, BlendedModel):
+        rare = np.full(further, logits_of(np.array([_share(fitted)])), np.float32)
+        return replace(fitted.model, members=members, log_odds=np.concatenate([fitted.model.log_odds, rare]))
+    return replace(fitted.model, members=members) if isinstance(fitted.model, AveragedModel) else members[0]
 
 
 def _has_members(model: Model) -> TypeGuard[AveragedModel | BlendedModel]:

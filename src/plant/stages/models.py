@@ -14,7 +14,7 @@ from plant.artifact import room_for
 from plant.data.batches import collate, sorted_batches
 from plant.data.corpus import Documents, take
 from plant.errors import InputError
-from plant.evaluate.blend import blended
+from plant.evaluate.blend import Blend, blended
 from plant.explain.table import explainer_named
 from plant.nn.build import Given, asked_for, build_classifier
 from plant.nn.classifier import Classifier
@@ -245,35 +245,36 @@ class BlendedReading:
     """What several models say, weighed on the scale of log-odds; explanations by their weights."""
 
     members: tuple[Reading, ...]
-    weights: NDArray[np.float32]
-    shift: float
+    log_odds: NDArray[np.float32]
+    blend: Blend
 
     @cached_property
     def scores(self) -> NDArray[np.float32]:
-        return blended([member.scores for member in self.members], self.weights, self.shift)
+        return blended([member.scores for member in self.members], self.log_odds, self.blend)
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         every = [member.weigh(row, labels, explainer=explainer) for member in self.members]
-        return np.average(every, axis=0, weights=self.weights).astype(np.float32)
+        return np.average(every, axis=0, weights=self.blend.weights).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class BlendedModel:
-    """Several models: a weighted sum of their log-odds, and their explanations."""
+    """Several models, weighed by how far they raise a label above its log-odds among the fitted notes."""
 
     members: tuple[Model, ...]
-    weights: NDArray[np.float32]
-    shift: float
+    log_odds: NDArray[np.float32]  # per label
+    blend: Blend
 
     def read(self, documents: Documents, *, evidence: bool = False) -> BlendedReading:
         readings = tuple(member.read(documents, evidence=evidence) for member in self.members)
-        return BlendedReading(readings, self.weights, self.shift)
+        return BlendedReading(readings, self.log_odds, self.blend)
 
     def quantized(self) -> "BlendedModel":
         return replace(self, members=tuple(member.quantized() for member in self.members))
 
     def pack(self) -> Arrays:
-        return {"blend": np.array([*self.weights, self.shift], np.float32), **_packed_members(self.members)}
+        numbers = np.array([*self.blend.weights, self.blend.trust, self.blend.shift], np.float32)
+        return {"blend": numbers, "log_odds": self.log_odds, **_packed_members(self.members)}
 
 
 @dataclass(frozen=True)
@@ -319,8 +320,9 @@ def unpack_model(recipes: Sequence[Recipe], arrays: Mapping[str, NDArray[Any]], 
         members = tuple(unpack_model([r], p, given) for r, p in zip(recipes, parts, strict=True))
         if "blend" not in arrays:
             return AveragedModel(members)
-        *weights, shift = np.asarray(arrays["blend"]).tolist()
-        return BlendedModel(members, np.array(weights, np.float32), shift)
+        *weights, trust, shift = np.asarray(arrays["blend"]).tolist()
+        blend = Blend(np.array(weights, np.float32), trust, shift)
+        return BlendedModel(members, np.array(arrays["log_odds"]), blend)
     recipe = recipes[0]
     if "widened" in arrays:
         n_words, n_labels, share, further = np.asarray(arrays["widened"]).tolist()
