@@ -2,7 +2,8 @@
 
 `fused_step`: the equations as printed against ours; `planted_against_learned`: learned attention alone against PLANT,
 both ours; `focused_against_learned`: the same for PLANT without learned attention (k = 10), the form of the recipes for
-two cores; `memory`: what a step needs beyond parameters, gradients and features, as printed against ours.
+two cores; `memory`: what a step needs beyond parameters, gradients and features, as printed against ours;
+`focused_memory_against_learned`: the same need, PLANT without learned attention against learned attention alone.
 
     python benchmarks/decoder.py [--json] [--labels 8929] [--length 1500] [--size 400] [--rounds 5] [--ranker bilinear]
 """
@@ -211,13 +212,14 @@ def results(spent: dict[str, float], megabytes: dict[str, float]) -> dict[str, d
         "planted_against_learned": {"ratio": spent["learned fused"] / spent["PLANT fused"]},
         "focused_against_learned": {"ratio": spent["learned fused"] / spent["PLANT focused"]},
         "memory": {"ratio": megabytes["PLANT as printed"] / megabytes["PLANT fused"], "megabytes": megabytes},
+        "focused_memory_against_learned": {"ratio": megabytes["PLANT focused"] / megabytes["learned fused"]},
     }
 
 
 def table(found: dict[str, dict[str, object]]) -> str:
     rows = [f"{name:28} {took:8.3f} s" for name, took in found["fused_step"]["seconds"].items()]
     rows += [f"memory, {name:20} {size:8.1f} MB" for name, size in found["memory"]["megabytes"].items()]
-    rows += [f"{name:28} {values['ratio']:8.2f} x" for name, values in found.items()]
+    rows += [f"{name:30} {values['ratio']:8.2f} x" for name, values in found.items()]
     return "\n".join(rows)
 
 

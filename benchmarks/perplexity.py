@@ -132,11 +132,12 @@ def of_demo(folder: Path) -> tuple[Path, Path]:
     """The demo corpus and a small language model of it."""
     from plant.pipeline.prepare import Request, prepare_once
     from plant.pipeline.pretrain import pretrain_once
+    from plant.pipeline.texts import Job
     from plant.recipe import load_recipe
 
     recipe = load_recipe("plant", ["pretrain.embedding=64", "pretrain.hidden=128", "pretrain.epochs=1"])
     prepare_once(Request("demo"), folder / "corpus", recipe)
-    pretrain_once(folder / "corpus", folder / "lm", recipe)
+    pretrain_once(Job(folder / "corpus", folder / "lm", recipe))
     return folder / "corpus", folder / "lm"
 
 

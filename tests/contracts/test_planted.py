@@ -106,6 +106,18 @@ def test_every_parameter_is_reached(options: dict[str, object]) -> None:
             assert parameter.grad is not None, name
 
 
+@pytest.mark.parametrize("form", ["bilinear", "mlp"])
+@pytest.mark.parametrize("learned", [True, False])
+def test_half_precision_around_the_decoder_leaves_it_exact(form: str, learned: bool) -> None:
+    decoder, encoded = decoder_of(form=form, learned=learned), documents((3, 5))
+    rough = Encoded(encoded.states.bfloat16(), encoded.tokens, encoded.mask)
+    targets = torch.zeros(2, N_LABELS)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = decoder.loss(rough, targets)
+    loss.backward()
+    assert_close(loss, decoder.loss(rough, targets))
+
+
 def test_without_planting_it_is_label_attention() -> None:
     planted, learned = decoder_of(static=False, planted=False), LabelAttention(SIZE, N_LABELS)
     learned.load_state_dict(planted.learned.state_dict())

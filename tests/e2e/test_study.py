@@ -2,58 +2,98 @@
 
 import csv
 import json
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from plant.artifact import read_manifest
+from plant.cli.main import main
 from plant.errors import RecipeError
-from plant.pipeline.study import Cost, Fitting, Study, minutes_left, recipes_of, study
+from plant.pipeline.study import Call, Cost, Fitting, Study, minutes_left, recipes_of, study
 from plant.pipeline.study_tables import write_study
 from plant.recipe import named_recipes
 from tests.made_up import notes_of
 
 TINY = ("prepare.min_count=1", "vectors.size=8", "fit.epochs=1")
-SEEDS, PLAN = (1, 2), ("--report", "test")
-
-
-def fitted(folder: Path) -> tuple[Study, list[str]]:
-    said: list[str] = []
-    source, recipes = str(folder / "notes.csv"), ("prior", "caml-small", str(folder / "broken.toml"))
-    return study(recipes, SEEDS, source, PLAN, folder / "out", overrides=TINY, told=said.append), said
+RECIPES, SEEDS, PLAN = ("prior", "caml-small"), (1, 2), ("--report", "test")
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Study, list[str]]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(60)]
+    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(40)]
     (folder / "notes.csv").write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
     (folder / "broken.toml").write_text('[encoder]\nname = "cnn"\ncolour = "blue"\n')
-    return folder, *fitted(folder)
+    return folder
 
 
-def test_every_recipe_is_fitted_with_every_seed_on_the_same_notes(done: tuple[Path, Study, list[str]]) -> None:
-    folder, result, _ = done
-    assert {name: row["MAP"].spread.runs for name, row in result.comparison.rows.items()} == {
-        "prior": 2,
-        "caml-small": 2,
-    }
-    corpora = {
-        read_manifest(folder / "out" / f"{recipe}-seed{seed}" / "coder").inputs["corpus"]
-        for recipe in ("prior", "caml-small")
-        for seed in SEEDS
-    }
-    assert len(corpora) == 1
+def studied(
+    folder: Path, recipes: tuple[str, ...], seeds: tuple[int, ...], *further: str, call: Call | None = None
+) -> tuple[Study, list[str]]:
+    said: list[str] = []
+    source, out = str(folder / "notes.csv"), folder / "out"
+    return study(recipes, seeds, source, PLAN, out, overrides=(*TINY, *further), told=said.append, call=call), said
 
 
-def test_what_runs_share_is_made_once(done: tuple[Path, Study, list[str]]) -> None:
-    shared = sorted(path.name.rsplit("-", 1)[0] for path in (done[0] / "out" / "shared").iterdir())
+def in_this_process(arguments: Sequence[str], log: Path) -> float | None:
+    """The same command without the seconds in which a new process loads its libraries."""
+    with log.open("w") as lines, redirect_stdout(lines), redirect_stderr(lines), pytest.raises(SystemExit) as end:
+        main(arguments)
+    return None if end.value.code else 1.0
+
+
+@pytest.fixture(scope="module")
+def done(folder: Path) -> Study:
+    return studied(folder, RECIPES, SEEDS, call=in_this_process)[0]
+
+
+@pytest.fixture(scope="module")
+def changed(folder: Path, done: Study) -> tuple[Study, list[str]]:
+    """After `done`, in processes of their own: a recipe that fails, then one fitted before, with another option."""
+    return studied(folder, (str(folder / "broken.toml"), "prior"), (2,), "fit.learning_rate=0.1")
+
+
+def written(folder: Path, recipe: str) -> int:
+    return (folder / "out" / f"{recipe}-seed2" / "coder" / "manifest.json").stat().st_mtime_ns
+
+
+def test_every_recipe_is_fitted_with_every_seed_on_the_same_notes(folder: Path, done: Study) -> None:
+    assert {name: row["MAP"].spread.runs for name, row in done.comparison.rows.items()} == dict.fromkeys(RECIPES, 2)
+    coders = [folder / "out" / f"{recipe}-seed{seed}" / "coder" for recipe in RECIPES for seed in SEEDS]
+    assert len({read_manifest(coder).inputs["corpus"] for coder in coders}) == 1
+
+
+@pytest.mark.usefixtures("done")
+def test_what_runs_share_is_made_once(folder: Path) -> None:
+    shared = sorted(path.name.rsplit("-", 1)[0] for path in (folder / "out" / "shared").iterdir())
     assert shared == ["corpus", "word-vectors"]
 
 
-def test_a_recipe_that_fails_does_not_stop_the_others(done: tuple[Path, Study, list[str]]) -> None:
-    folder, result, said = done
-    assert result.failed == tuple(f"{folder / 'broken.toml'}, seed {seed}" for seed in SEEDS)
+def test_a_second_call_fits_nothing_again(folder: Path, done: Study) -> None:
+    before = [written(folder, recipe) for recipe in RECIPES]
+    again, _ = studied(folder, RECIPES, SEEDS, call=in_this_process)
+    assert (again.costs, [written(folder, recipe) for recipe in RECIPES]) == (done.costs, before)
+
+
+@pytest.mark.usefixtures("done")
+def test_a_changed_recipe_is_fitted_anew(folder: Path, request: pytest.FixtureRequest) -> None:
+    before = written(folder, "prior")
+    request.getfixturevalue("changed")
+    assert written(folder, "prior") > before
+
+
+def test_a_run_in_a_process_of_its_own_tells_its_time_and_memory(changed: tuple[Study, list[str]]) -> None:
+    cost = changed[0].costs["prior"]
+    assert cost.minutes > 0
+    assert cost.peak_megabytes > 50
+
+
+def test_a_recipe_that_fails_does_not_stop_the_others(folder: Path, changed: tuple[Study, list[str]]) -> None:
+    result, said = changed
+    assert result.failed == (f"{folder / 'broken.toml'}, seed 2",)
+    assert list(result.comparison.rows) == ["prior"]
     assert any("failed" in line and "colour" in line for line in said)
 
 
@@ -64,23 +104,12 @@ def test_an_unknown_recipe_is_told_before_any_is_fitted(tmp_path: Path) -> None:
     assert not said
 
 
-def test_a_second_call_fits_nothing_again_and_a_changed_recipe_anew(done: tuple[Path, Study, list[str]]) -> None:
-    folder, result, _ = done
-    manifest, source = folder / "out" / "caml-small-seed2" / "coder" / "manifest.json", str(folder / "notes.csv")
-    before = manifest.stat().st_mtime_ns
-    again = study(("prior", "caml-small"), SEEDS, source, PLAN, folder / "out", overrides=TINY)
-    assert (again.costs, manifest.stat().st_mtime_ns) == (result.costs, before)
-    study(("caml-small",), (2,), source, PLAN, folder / "out", overrides=(*TINY, "fit.learning_rate=0.1"))
-    assert manifest.stat().st_mtime_ns > before
-
-
-def test_the_table_is_written_for_people_and_for_programs(done: tuple[Path, Study, list[str]], tmp_path: Path) -> None:
-    _, result, _ = done
-    write_study(result, tmp_path / "table")
+def test_the_table_is_written_for_people_and_for_programs(done: Study, tmp_path: Path) -> None:
+    write_study(done, tmp_path / "table")
     whole = json.loads((tmp_path / "table.json").read_text())
     rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
     assert [row["system"] for row in rows] == list(whole["systems"]) == ["prior", "caml-small"]
-    value = result.comparison.rows["caml-small"]["MAP"].spread.mean
+    value = done.comparison.rows["caml-small"]["MAP"].spread.mean
     assert float(rows[1]["MAP mean"]) == whole["systems"]["caml-small"]["measures"]["MAP"]["mean"] == value
     text = (tmp_path / "table.md").read_text()
     assert f"{value:.4f}" in text

@@ -150,6 +150,51 @@ def test_chunks_of_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert_close(decoder(encoded).logits, whole)
 
 
+@pytest.mark.parametrize("form", ["bilinear", "mlp"])
+def test_labels_in_small_chunks_give_what_all_at_once_give(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    relevance = relevance_lists(np.random.default_rng(0))
+    decoder, encoded = planted_decoder(relevance, form=form, learned=False, segment=6), documents((13, 0, 20))
+    targets = (torch.rand(3, N_LABELS) < 0.3).double()
+    wanted = [encoded.states, *decoder.parameters()]
+    whole = decoder.loss(encoded, targets)
+    expected = gradients(whole, wanted)
+    monkeypatch.setattr("plant.nn.fused.ENTRIES_ON_CPU", 0)
+    in_chunks = decoder.loss(encoded, targets)
+    assert_close(in_chunks, whole, rtol=1e-14, atol=0)
+    for ours, theirs in zip(gradients(in_chunks, wanted), expected, strict=True):
+        assert_close(ours, theirs, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("path", "times"), [("quiet", 1), ("loss", 1), ("logits", 2)])
+def test_only_logits_on_the_way_back_are_computed_twice(path: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    relevance = relevance_lists(np.random.default_rng(0))
+    decoder, encoded = planted_decoder(relevance, learned=False), documents((13,))
+    seen = []
+    monkeypatch.setattr("plant.nn.focus.survivors", lambda *given: seen.append(1) or inattention.survivors(*given))
+    with torch.set_grad_enabled(path != "quiet"):
+        targets = torch.zeros(1, N_LABELS, dtype=torch.float64)
+        found = decoder(encoded).logits.sum() if path == "logits" else decoder.loss(encoded, targets)
+    if found.requires_grad:
+        found.backward()
+    assert len(seen) == times * len(decoder.names)
+
+
+def test_what_is_frozen_gets_no_gradient_and_changes_no_other() -> None:
+    relevance = relevance_lists(np.random.default_rng(0))
+    decoder, encoded = planted_decoder(relevance, learned=False), documents((13, 20))
+    targets = (torch.rand(2, N_LABELS) < 0.3).double()
+    expected = torch.autograd.grad(decoder.loss(encoded, targets), [decoder.scales])[0]
+    frozen = Encoded(encoded.states.detach(), encoded.tokens, encoded.mask)
+    for parameter in (*decoder.ranker.parameters(), decoder.learned.weights):
+        parameter.requires_grad_(False)
+    decoder.loss(frozen, targets).backward()
+    assert_close(decoder.scales.grad, expected)
+    assert decoder.learned.weights.grad is None
+    decoder.scales.requires_grad_(False)
+    decoder.loss(frozen, targets).backward()  # the bias alone is left
+
+
 def test_a_document_gives_the_same_bits_in_any_batch() -> None:
     torch.manual_seed(0)
     relevance = relevance_lists(np.random.default_rng(0))

@@ -14,10 +14,12 @@ from plant.data.corpus import Role, training_view
 from plant.data.store import save_corpus
 from plant.errors import RecipeError
 from plant.nn.masked import ask
+from plant.pipeline.texts import Job
 from plant.pipeline.transform import transform_once
 from plant.recipe import Masked, Part, Prepare, Recipe
 from plant.stages.pretrain import more_text
 from plant.stages.transform import load_transformed, transform, windows_of
+from plant.train.epochs import Surroundings
 from plant.types import Note
 from tests.made_up import corpus_of, notes_of
 
@@ -62,9 +64,9 @@ def test_training_lowers_the_loss_on_text_that_is_not_trained_on() -> None:
 def test_fitted_and_unlabelled_text_is_read_and_held_out_text_only_when_asked_for(tmp_path: Path) -> None:
     whole = corpus()
     save_corpus(whole, tmp_path / "corpus", recipe={})
-    plain = transform_once(tmp_path / "corpus", tmp_path / "plain", RECIPE)
+    plain = transform_once(Job(tmp_path / "corpus", tmp_path / "plain", RECIPE))
     all_text = replace(RECIPE, masked=replace(RECIPE.masked, held_out_text=True))
-    every = transform_once(tmp_path / "corpus", tmp_path / "every", all_text)
+    every = transform_once(Job(tmp_path / "corpus", tmp_path / "every", all_text))
     view, tokenizer = training_view(whole), plain.transformer.tokenizer
     read = windows_of([view.documents, *more_text(whole, RECIPE.masked)], tokenizer, RECIPE.masked)
     assert plain.subwords == int((read.lengths - 2).sum()) < every.subwords
@@ -88,15 +90,15 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     recipe = replace(RECIPE, masked=replace(RECIPE.masked, checkpoint_minutes=0.0))
     whole = transform(view, recipe)
     with pytest.raises(KilledError):
-        transform(view, recipe, checkpoint=tmp_path / "checkpoint", progress=kill)
-    resumed = transform(view, recipe, checkpoint=tmp_path / "checkpoint")
+        transform(view, recipe, surroundings=Surroundings(tmp_path / "checkpoint", progress=kill))
+    resumed = transform(view, recipe, surroundings=Surroundings(tmp_path / "checkpoint"))
     for name, weight in whole.transformer.weights.items():
         assert_close(resumed.transformer.weights[name], weight, rtol=0, atol=0)
 
 
 def test_what_pretrain_wrote_is_a_folder_that_a_recipe_may_name(tmp_path: Path) -> None:
     save_corpus(corpus(), tmp_path / "corpus", recipe={})
-    made = transform_once(tmp_path / "corpus", tmp_path / "transformer", RECIPE)
+    made = transform_once(Job(tmp_path / "corpus", tmp_path / "transformer", RECIPE))
     again = load_transformed(tmp_path / "transformer")
     assert again.transformer.tokenizer == made.transformer.tokenizer
     notes = notes_of(30, n_codes=3)
@@ -108,4 +110,4 @@ def test_what_pretrain_wrote_is_a_folder_that_a_recipe_may_name(tmp_path: Path) 
 
 def test_a_recipe_without_epochs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="masked.epochs=3"):
-        transform_once(tmp_path / "corpus", tmp_path / "out", replace(RECIPE, masked=Masked()))
+        transform_once(Job(tmp_path / "corpus", tmp_path / "out", replace(RECIPE, masked=Masked())))

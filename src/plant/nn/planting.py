@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from plant.nn.fused import Source, Spread
+from plant.nn.attending import Source, Spread
 from plant.nn.inattention import Distinct, Lists, relevance_rows, survivors
 from plant.nn.pieces import Pieces
 
@@ -111,14 +111,17 @@ class Planting:
         """Where the tokens of each segment begin."""
         return (0, *accumulate(len(segment.tokens) for segment in self.segments))
 
+    def span(self, segment: int) -> slice:
+        """Where the tokens of a segment stand among `tokens`."""
+        return slice(self.starts[segment], self.starts[segment + 1])
+
     def of(self, segment: int, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[Source]:
         """The static source, then the planted one; either may be missing."""
         document, sources = self.segments[segment], []
         if self.static is not None:
             sources.append(self.static.source(document))
         if self.ranked is not None:
-            tokens = slice(self.starts[segment], self.starts[segment + 1])
-            sources.append(self.ranked.source(document, tokens, tensors, gradients))
+            sources.append(self.ranked.source(document, self.span(segment), tensors, gradients))
         return sources
 
 

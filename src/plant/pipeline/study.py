@@ -37,6 +37,9 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
 
+Call = Callable[[Sequence[str], Path], float | None]
+"""Called as `call(arguments, log)`: runs `plant` with these; the peak of its memory in megabytes, None if it failed."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -90,17 +93,21 @@ def study(
     *,
     overrides: Sequence[str] = (),
     told: Callable[[str], None] = lambda line: None,
+    call: Call | None = None,
 ) -> Study:
     """Fit every recipe with every seed by `plant run source` with `options`; what is there and unchanged stays.
 
     Seed by seed, so that a study that was stopped has rows of all recipes. A recipe that fails does not stop the rest.
+    `call` carries out one run, by itself in a process of its own.
     """
     about = [fingerprint(source), *options]
     planned = [_planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
     costs: dict[Fitting, Cost] = {}
     for place, fitting in enumerate(planned, start=1):
         told(f"{place} of {len(planned)}: {fitting} (log: {fitting.folder / 'run.log'})")
-        cost = _run(fitting, source, options, overrides, out / "shared")
+        changes = [*overrides, f"seed={fitting.seed}"]
+        arguments = ["run", source, *options, "--shared", str(out / "shared"), *_settings(changes)]
+        cost = _run(fitting, arguments, call or in_own_process)
         if cost is None:
             told(f"    failed: {last_words(fitting.folder)}")
             continue
@@ -147,26 +154,33 @@ def _groups(scored: Scored) -> tuple[Group, ...]:
     return (all_together(outcome), *(group for group in by_frequency(outcome) if group.gold))
 
 
-def _run(fitting: Fitting, source: str, options: Sequence[str], overrides: Sequence[str], shared: Path) -> Cost | None:
-    """One run in a process of its own, so that its memory is its own; None where it failed."""
-    folder, changes = fitting.folder, [*overrides, f"seed={fitting.seed}"]
+def _run(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | None:
+    """One run, unless it is there; None where it failed."""
+    folder = fitting.folder
     if (found := _cost(folder)) and found.made_from == fitting.made_from:
         return found
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()", "run", source, *options]
-    command += ["--recipe", fitting.recipe, *(word for change in changes for word in ("--set", change))]
-    command += ["--out", str(folder), "--shared", str(shared)]
     started = time.monotonic()
-    with (folder / "run.log").open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        _, status, usage = os.wait4(process.pid, 0)
-    if status:
+    peak = call([*arguments, "--recipe", fitting.recipe, "--out", str(folder)], folder / "run.log")
+    if peak is None:
         return None
-    minutes = (time.monotonic() - started) / 60
-    cost = Cost(minutes, usage.ru_maxrss / 1024, _parameters(folder / "coder"), fitting.made_from)
+    cost = Cost((time.monotonic() - started) / 60, peak, _parameters(folder / "coder"), fitting.made_from)
     with atomic_file(folder / "cost.json") as temporary:
         temporary.write_text(json.dumps(asdict(cost)), encoding="utf-8")
     return cost
+
+
+def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
+    """`plant` in a process of its own, so that its memory is its own: its peak in megabytes, None where it failed."""
+    command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
+    with log.open("w", encoding="utf-8") as lines:
+        process = subprocess.Popen(command, stdout=lines, stderr=lines)
+        _, status, usage = os.wait4(process.pid, 0)
+    return None if status else usage.ru_maxrss / 1024
+
+
+def _settings(changes: Sequence[str]) -> list[str]:
+    return [word for change in changes for word in ("--set", change)]
 
 
 def _tables(name: str, changes: Sequence[str]) -> list[dict[str, Any]]:

@@ -47,6 +47,7 @@ from plant.stages.transform import KIND as TRANSFORMER
 from plant.stages.vectors import KIND as VECTORS
 from plant.stages.vectors import load_vectors, save_vectors, vectors
 from plant.train.classifier import Epoch
+from plant.train.epochs import Surroundings
 from plant.types import Progress, silent
 
 Log = Callable[[str, Epoch], None]
@@ -265,9 +266,7 @@ class _Stages:
                 seed=self.recipe.seed,
                 more=more_text(self.corpus, recipe),
                 dev=None if recipe.held_out_text else self.choosing,
-                checkpoint=self.settings.keeper.checkpoint(name, inputs),
-                device=self.settings.device,
-                progress=self.settings.progress,
+                surroundings=self._surroundings(name, inputs),
             )
 
         def save(pretrained: Pretrained, path: Path, inputs: Mapping[str, str]) -> None:
@@ -289,9 +288,7 @@ class _Stages:
                 recipe,
                 more=more_text(self.corpus, recipe.masked),
                 dev=None if recipe.masked.held_out_text else self.choosing,
-                checkpoint=self.settings.keeper.checkpoint("transformer", inputs),
-                device=self.settings.device,
-                progress=self.settings.progress,
+                surroundings=self._surroundings("transformer", inputs),
             )
 
         def save(made: Transformed, path: Path, inputs: Mapping[str, str]) -> None:
@@ -318,6 +315,10 @@ class _Stages:
             save=save,
             load=load_vectors,
         )
+
+    def _surroundings(self, name: str, inputs: Mapping[str, str]) -> Surroundings[object]:
+        settings = self.settings
+        return Surroundings(settings.keeper.checkpoint(name, inputs), settings.device, progress=settings.progress)
 
     def _inputs(self, *sections: str) -> dict[str, str]:
         """The corpus and the sections of the recipe that decide a stage; all of it where none are named."""

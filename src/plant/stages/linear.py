@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from plant.data.corpus import Documents, TrainingView, take
 from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
@@ -70,6 +69,8 @@ def fit_tfidf(
 
 def score_tfidf(model: TfidfModel, documents: Documents) -> NDArray[np.float32]:
     """Probabilities, documents x labels."""
+    from scipy.special import expit  # loading a coder need not wait for it
+
     logits = (model.ngrams.features(documents) @ model.linear.weights.T).toarray()
     return expit(logits + model.linear.intercepts).astype(np.float32)
 

@@ -1,6 +1,6 @@
 """pretrain: from the fitted notes' text, and more text if there is any, to a language model of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from plant.nn.language_model import AWDLSTM, LANGUAGE_MODEL_DROPOUTS, LanguageMo
 from plant.nn.language_model_store import KIND, language_model_from, save_language_model
 from plant.recipe import Masked, Pretrain
 from plant.text.vocab import Vocab
+from plant.train.epochs import Surroundings
 from plant.train.language_model import Epoch, train_language_model
 from plant.train.seed import seeded
 from plant.train.streams import Text, text_of
-from plant.types import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,7 @@ def pretrain(
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
     start: LanguageModel | None = None,
-    checkpoint: Path | None = None,
-    device: str = "cpu",
-    log: Callable[[Epoch], None] = lambda epoch: None,
-    progress: Progress = silent,
+    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
 ) -> Pretrained:
     """Train on the view's text and on `more`, from random weights or from `start`; `dev` is measured, never learned."""
     text = text_of([view.documents, *more])
@@ -50,9 +47,7 @@ def pretrain(
         raise InputError("there is no word to train a language model on: the notes have none of the vocabulary")
     with seeded(seed):
         model = _random_start(view.vocab, recipe, text) if start is None else started(start, view.vocab, recipe)
-    history = train_language_model(
-        model, text, recipe, seed=seed, dev=dev, checkpoint=checkpoint, device=device, log=log, progress=progress
-    )
+    history = train_language_model(model, text, recipe, seed=seed, dev=dev, surroundings=surroundings)
     return Pretrained(model.cpu().eval(), history, len(text.tokens), recipe.held_out_text)
 
 

@@ -1,7 +1,7 @@
 """transform: the transformer of a recipe, from a folder or new, and further trained on the corpus's text if asked."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from plant.nn.table import ENCODERS
 from plant.nn.transformer import POOLER, Transformer, check_window, network_of, new_config, read_folder, read_head
 from plant.recipe import Masked, Recipe
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
+from plant.train.epochs import Surroundings
 from plant.train.masked import Epoch, Text, train_masked
 from plant.train.seed import seeded
-from plant.types import Progress, silent
 
 KIND = "transformer"
 ENCODER = "transformer"
@@ -44,10 +44,7 @@ def transform(
     *,
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
-    checkpoint: Path | None = None,
-    device: str = "cpu",
-    log: Callable[[Epoch], None] = lambda epoch: None,
-    progress: Progress = silent,
+    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
 ) -> Transformed:
     """The recipe's transformer, trained on the view's text and on `more` for as many epochs as the recipe says."""
     start = _start(view, recipe)
@@ -66,10 +63,7 @@ def transform(
         recipe.masked,
         seed=recipe.seed,
         dev=None if dev is None else windows_of([dev], start.tokenizer, recipe.masked),
-        checkpoint=checkpoint,
-        device=device,
-        log=log,
-        progress=progress,
+        surroundings=surroundings,
     )
     return Transformed(model.trained(start), history, int((text.lengths - 2).sum()), recipe.masked.held_out_text)
 

@@ -1,15 +1,15 @@
 """Training a language model on contiguous streams of text, with checkpoints that resume to the same bits."""
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.optim import Optimizer
 
 from plant.data.batches import sorted_batches
 from plant.data.corpus import Documents
@@ -17,12 +17,11 @@ from plant.nn.language_model import Carry, LanguageModel
 from plant.nn.next_word import IGNORED, next_word_loss, sample_words
 from plant.recipe import Pretrain
 from plant.text.vocab import PADDING
-from plant.train.checkpoint import resume_training, save_training
+from plant.train.epochs import Parts, State, Surroundings, descend, run_epochs
 from plant.train.precision import mixed_precision
 from plant.train.schedule import one_cycle
 from plant.train.seed import seeded
 from plant.train.streams import Text, streams
-from plant.types import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -45,17 +44,6 @@ class Epoch:
     tokens_per_second: float
 
 
-@dataclass(frozen=True)
-class State:
-    """Where a training is; with the weights, the carry and the random state, all that is needed to go on."""
-
-    epoch: int = 0
-    step: int = 0  # segments done in this epoch
-    loss_sum: float = 0.0
-    seconds: float = 0.0
-    history: tuple[Epoch, ...] = ()
-
-
 def train_language_model(
     model: LanguageModel,
     text: Text,
@@ -63,14 +51,13 @@ def train_language_model(
     *,
     seed: int,
     dev: Documents | None = None,
-    checkpoint: Path | None = None,
-    device: str = "cpu",
-    log: Callable[[Epoch], None] = lambda epoch: None,
-    progress: Progress = silent,
+    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
 ) -> tuple[Epoch, ...]:
-    """Train in place; goes on from `checkpoint` where there is one. The dev text is only ever measured."""
+    """Train in place; goes on from the checkpoint where there is one. The dev text is only ever measured."""
+    device, minutes = surroundings.device, recipe.checkpoint_minutes
     with seeded(seed):
-        return _Training(model.to(device), text, recipe, seed, dev, checkpoint, device, log, progress).run()
+        course = _Foreseeing(model.to(device), text, recipe, seed, dev, device)
+        return run_epochs(course, surroundings, Epoch, epochs=recipe.epochs, minutes=minutes)
 
 
 @torch.no_grad()
@@ -104,76 +91,60 @@ def _questions(documents: list[Any], direction: str) -> tuple[Tensor, Tensor]:
 
 
 @dataclass
-class _Training:
-    """One training run; `state` and `carry` are replaced as it goes on."""
+class _Foreseeing:
+    """Words are foreseen in streams of text; `carry` is where reading stopped."""
 
     model: LanguageModel
     text: Text
     recipe: Pretrain
     seed: int
     dev: Documents | None
-    checkpoint: Path | None
     device: str
-    log: Callable[[Epoch], None]
-    progress: Progress
-    state: State = field(default_factory=State)
     carry: Carry | None = None
 
-    def __post_init__(self) -> None:
-        recipe = self.recipe
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=recipe.weight_decay,
-            fused=True,
+    @cached_property
+    def optimizer(self) -> Optimizer:
+        return torch.optim.AdamW(
+            self.model.parameters(), lr=self.recipe.learning_rate, betas=(0.9, 0.99),
+            weight_decay=self.recipe.weight_decay, fused=True,
         )  # fmt: skip
-        self.steps = math.ceil(math.ceil(self.text.n_questions / recipe.batch) / recipe.bptt)
-        self.shares = torch.from_numpy(self.text.shares(len(self.model.vocab))).to(self.device)
-        self.saved_at = time.monotonic()
 
-    def run(self) -> tuple[Epoch, ...]:
-        self._resume()
-        while self.state.epoch < self.recipe.epochs:
-            self._run_epoch()
-        return self.state.history
+    @cached_property
+    def steps(self) -> int:
+        return math.ceil(math.ceil(self.text.n_questions / self.recipe.batch) / self.recipe.bptt)
 
-    def _run_epoch(self) -> None:
-        self.model.train()
-        started = time.monotonic() - self.state.seconds
-        for inputs, targets in self._segments():
-            loss = self._step(inputs.to(self.device), targets.to(self.device))
-            step, seconds = self.state.step + 1, time.monotonic() - started
-            self.state = replace(self.state, step=step, loss_sum=self.state.loss_sum + loss, seconds=seconds)
-            done = (self.state.epoch + step / self.steps) * self.text.n_questions
-            self.progress("tokens read", round(done), self.recipe.epochs * self.text.n_questions)
-            if step < self.steps and time.monotonic() - self.saved_at >= 60 * self.recipe.checkpoint_minutes:
-                self._save()
-        self._finish_epoch()
+    @cached_property
+    def shares(self) -> Tensor:
+        return torch.from_numpy(self.text.shares(len(self.model.vocab))).to(self.device)
 
-    def _segments(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """What is left of this epoch's text."""
+    def updates(self, epoch: int, first: int) -> Iterator[float]:
+        for step, (inputs, targets) in enumerate(self._segments(epoch, first), start=first):
+            share = one_cycle(epoch * self.steps + step, self.recipe.epochs * self.steps)
+            loss, calm = self._losses(inputs.to(self.device), targets.to(self.device))
+            descend(self.optimizer, loss + calm, rate=self.recipe.learning_rate * share, clip=self.recipe.clip)
+            yield float(loss.detach()) * int((targets != IGNORED).sum())
+
+    def _segments(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """What is left of an epoch's text."""
         read, foreseen = streams(
-            self.text, batch=self.recipe.batch, direction=self.model.direction, seed=self.seed, epoch=self.state.epoch
+            self.text, batch=self.recipe.batch, direction=self.model.direction, seed=self.seed, epoch=epoch
         )
-        for step in range(self.state.step, self.steps):
+        for step in range(first, self.steps):
             columns = slice(step * self.recipe.bptt, (step + 1) * self.recipe.bptt)
             yield torch.from_numpy(read[:, columns]).long(), torch.from_numpy(foreseen[:, columns]).long()
 
-    def _step(self, inputs: Tensor, targets: Tensor) -> float:
-        """One update; returns the sum of the cross-entropy over the segment."""
-        share = one_cycle(self.state.epoch * self.steps + self.state.step, self.recipe.epochs * self.steps)
-        for settings in self.optimizer.param_groups:
-            settings["lr"] = self.recipe.learning_rate * share
+    def _losses(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean cross-entropy of a segment, and the price of large and of jumping states."""
         with mixed_precision(self.device, wanted=self.recipe.mixed_precision):
             states, carry = self.model.network(inputs, self.carry)
         self.carry = tuple((hidden.detach(), cell.detach()) for hidden, cell in carry)  # truncated at the segment
         states = states.float()
         dropped = self.model.dropped(states)
         loss = self._loss(dropped.flatten(0, 1), targets.flatten())
+        if states.shape[1] < 2:  # no jump to measure
+            return loss, torch.zeros_like(loss)
         calm = self.recipe.ar * dropped.square().mean() + self.recipe.tar * states.diff(dim=1).square().mean()
-        self.optimizer.zero_grad(set_to_none=True)
-        (loss + calm if states.shape[1] > 1 else loss).backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-        self.optimizer.step()
-        return float(loss.detach()) * int((targets != IGNORED).sum())
+        return loss, calm
 
     def _loss(self, states: Tensor, targets: Tensor) -> Tensor:
         words, bias = self.model.network.words, self.model.bias
@@ -182,10 +153,14 @@ class _Training:
         sample = sample_words(targets, self.shares, drawn=self.recipe.sampled_words)
         return next_word_loss(states, words[sample.words], bias[sample.words] - sample.log_chance, sample.targets)
 
-    def _finish_epoch(self) -> None:
-        state = self.state
+    def done(self, state: State[Epoch]) -> tuple[str, int, int]:
+        done = (state.epoch + state.step / self.steps) * self.text.n_questions
+        return "tokens read", round(done), self.recipe.epochs * self.text.n_questions
+
+    def measured(self, state: State[Epoch]) -> Epoch:
+        self.carry = None  # the next epoch reads from the beginning
         measured = fluency(self.model, self.dev) if self.dev is not None else None
-        epoch = Epoch(
+        return Epoch(
             number=state.epoch + 1,
             loss=state.loss_sum / self.text.n_questions,
             perplexity=measured.perplexity if measured else None,
@@ -193,25 +168,13 @@ class _Training:
             seconds=round(state.seconds, 3),
             tokens_per_second=round(self.text.n_questions / max(state.seconds, 1e-9), 1),
         )
-        self.state, self.carry = State(epoch=epoch.number, history=(*state.history, epoch)), None
-        self.log(epoch)
-        self._save()
 
-    def _save(self) -> None:
-        if self.checkpoint is None:
-            return
-        parts = {"model": self.model.state_dict(), "carry": _named(self.carry or ())}
-        save_training(self.checkpoint, parts, asdict(self.state), optimizer=self.optimizer)
-        self.saved_at = time.monotonic()
+    def parts(self) -> Parts:
+        return {"model": self.model.state_dict(), "carry": _named(self.carry or ())}
 
-    def _resume(self) -> None:
-        saved = resume_training(self.checkpoint, "model", "carry", optimizer=self.optimizer)
-        if saved is None:
-            return
-        self.model.load_state_dict(saved.parts["model"])
-        self.carry = _carry_from(saved.parts["carry"], self.device)
-        history = tuple(Epoch(**epoch) for epoch in saved.state["history"])
-        self.state = State(**{**saved.state, "history": history})
+    def take_back(self, parts: Parts) -> None:
+        self.model.load_state_dict(dict(parts["model"]))
+        self.carry = _carry_from(parts["carry"], self.device)
 
 
 def _named(carry: Carry) -> dict[str, Tensor]:

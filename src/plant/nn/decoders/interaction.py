@@ -87,7 +87,8 @@ class Interaction(nn.Module):
         if names is None:
             names = names_from(torch.zeros(n_labels, 1) if descriptions is None else descriptions, n_words=vocab_size)
         self.form, self.matching = form, Matching(slack, threshold, least, longest, covering)
-        self._cached: tuple[tuple[int, int], Similar] | None = None
+        self._cached: Similar | None = None
+        self.register_load_state_dict_post_hook(_forget)  # type: ignore[no-untyped-call]
         self.phrases: Phrases = phrases_of(names)
         self.name_labels, self.several = names.labels, names.support != 1
         n_words = vocab_size if vocab is None else len(vocab)
@@ -147,14 +148,13 @@ class Interaction(nn.Module):
     def _similar(self, tokens: list[Tensor]) -> tuple[Similar, list[NDArray[np.int64]]]:
         """Which words of names are like which tokens, and the documents in the tokens' numbers there.
 
-        For vectors that stay as they are, this is worked out once for the whole vocabulary.
+        For vectors that are not learned, this is worked out once for the whole vocabulary: only loading changes them.
         """
         rows = [row.numpy() for row in tokens]
         if not isinstance(self.words, nn.Parameter) and self.matching.threshold > 0:
-            version = (self.words.data_ptr(), self.words._version)
-            if self._cached is None or self._cached[0] != version:
-                self._cached = (version, self._all_similar())
-            return self._cached[1], rows
+            if self._cached is None:
+                self._cached = self._all_similar()
+            return self._cached, rows
         every, inverse = np.unique(np.concatenate(rows), return_inverse=True)
         table = similar_words(self._table(every), threshold=self.matching.threshold)
         return table, np.split(inverse, np.cumsum([len(row) for row in rows])[:-1])
@@ -211,6 +211,12 @@ class Interaction(nn.Module):
         tokens = encoded.tokens[places.rows[places.pair_match], places.pair_position]
         cosines = F.cosine_similarity(self.words[places.pair_word], self.words[tokens], dim=1)
         return torch.where(places.pair_word == tokens, 1.0, cosines)
+
+
+def _forget(module: nn.Module, keys: object) -> None:
+    """What was worked out from other vectors than those just loaded."""
+    assert isinstance(module, Interaction)
+    module._cached = None
 
 
 def _vectors(n_words: int, size: int, given: Tensor | None, vocab: Vocab | None) -> Float[Tensor, "token size"]:

@@ -1,15 +1,16 @@
 """Label attention: every label looks at a document with a query of its own.
 
 CAML (Mullenbach et al. 2018) asks the states themselves, A = softmax(U h); LAAT (Vu et al. 2020) asks what a layer
-makes of them, A = softmax(U tanh(W h)). PLANT's learned attention is the first. Computed by `plant.nn.fused`.
+makes of them, A = softmax(U tanh(W h)). PLANT's learned attention is the first. Computed by `plant.nn.attending`.
 """
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from plant.nn.attending import Attending, Heads, NoSources
 from plant.nn.attention import Packed, as_distribution, pack, unpack
-from plant.nn.fused import Heads, NoSources, fused_logits, fused_loss
+from plant.nn.fused import fused_logits, fused_loss
 from plant.tensors import Decoded, Encoded
 
 
@@ -48,7 +49,8 @@ class LabelAttention(nn.Module):
     def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
         packed = pack(encoded, segment=self.segment)
-        return fused_logits(self.heads(packed)._replace(bias=torch.zeros_like(self.bias)), packed.lengths, NoSources())
+        nothing = torch.zeros_like(self.bias)
+        return fused_logits(Attending(NoSources()), packed.lengths, nothing, self.heads(packed))
 
     @property
     def prior(self) -> Float[Tensor, "label"]:
@@ -58,7 +60,7 @@ class LabelAttention(nn.Module):
     def loss(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Float[Tensor, ""]:
         """The mean binary cross-entropy, a third faster than through the logits."""
         packed = pack(encoded, segment=self.segment)
-        return fused_loss(self.heads(packed), packed.lengths, NoSources(), targets=targets)
+        return fused_loss(Attending(NoSources()), packed.lengths, self.bias, self.heads(packed), targets=targets)
 
     @torch.no_grad()
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
@@ -74,7 +76,7 @@ class LabelAttention(nn.Module):
         """What the fused step needs; `scales` weigh sources of attention, the learned one first."""
         states = self.dropout(packed.states).to(self.weights.dtype)  # mixed precision ends here
         ones = states.new_ones(1) if scales is None else scales
-        return Heads(states, self._keys(states), self.queries, self.weights, self.bias, ones)
+        return Heads(states, self._keys(states), self.queries, self.weights, ones)
 
     def _keys(self, states: Float[Tensor, "position size"]) -> Float[Tensor, "position key"]:
         return states if self.key is None else self.key(states).tanh().to(self.queries.dtype)

@@ -9,19 +9,18 @@ Planting is building: the decoder is given a trained ranker and copies it. See d
 """
 
 from copy import deepcopy
-from itertools import islice
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.errors import RecipeError
+from plant.nn.attending import Attending
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
-from plant.nn.focus import focused_attention, focused_evidence
-from plant.nn.fused import Heads, fused_logits, fused_loss
+from plant.nn.focus import Focusing, focused_attention
+from plant.nn.fused import Segments, fused_logits, fused_loss
 from plant.nn.inattention import Lists, distinct
 from plant.nn.parts import Relevance
 from plant.nn.pieces import in_pieces
@@ -88,11 +87,8 @@ class PlantedDecoder(nn.Module):
 
     def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
-        if "learned" not in self.names:
-            return self._focused(encoded)
-        heads, packed, planting = self._prepared(encoded)
-        heads = heads._replace(bias=torch.zeros_like(heads.bias))
-        return fused_logits(heads, packed.lengths, planting, self._trained(planting))
+        segments, packed, tensors = self._prepared(encoded)
+        return fused_logits(segments, packed.lengths, torch.zeros_like(self.prior), tensors)
 
     @property
     def prior(self) -> Float[Tensor, "label"]:
@@ -100,11 +96,9 @@ class PlantedDecoder(nn.Module):
         return self.learned.bias
 
     def loss(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Float[Tensor, ""]:
-        """The mean binary cross-entropy, faster than through the logits where there is learned attention."""
-        if "learned" not in self.names:
-            return F.binary_cross_entropy_with_logits(self.evidence(encoded) + self.prior, targets)
-        heads, packed, planting = self._prepared(encoded)
-        return fused_loss(heads, packed.lengths, planting, self._trained(planting), targets=targets)
+        """The mean binary cross-entropy, faster than through the logits."""
+        segments, packed, tensors = self._prepared(encoded)
+        return fused_loss(segments, packed.lengths, self.prior, tensors, targets=targets)
 
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """The sum of all sources, as a distribution over each document."""
@@ -130,17 +124,14 @@ class PlantedDecoder(nn.Module):
         every = zip(self.names, self.scales, rows, strict=True)
         return {name: unpack(scale * row, encoded.mask) for name, scale, row in every}
 
-    def _focused(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
+    def _prepared(self, encoded: Encoded) -> tuple[Segments, Packed, tuple[Tensor, ...]]:
         packed = pack(encoded, segment=self.segment)
         planting = self._planting(packed)
-        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype).split(packed.segments)
-        weights, tensors = self.learned.weights, self._trained(planting)
-        rows = iter(focused_evidence(states, weights, self.scales, planting, tensors, k=self.k))
-        return torch.stack([torch.stack(list(islice(rows, len(lengths)))).sum(0) for lengths in packed.lengths])
-
-    def _prepared(self, encoded: Encoded) -> tuple[Heads, Packed, Planting]:
-        packed = pack(encoded, segment=self.segment)
-        return self.learned.heads(packed, self.scales), packed, self._planting(packed)
+        trained = self._trained(planting)
+        if "learned" in self.names:
+            return Attending(planting), packed, (*self.learned.heads(packed, self.scales), *trained)
+        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype)  # mixed precision ends here
+        return Focusing(planting, self.k), packed, (states, self.learned.weights, self.scales, *trained)
 
     def _planting(self, packed: Packed) -> Planting:
         segments = tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))
@@ -157,7 +148,10 @@ class PlantedDecoder(nn.Module):
 
     def _trained(self, planting: Planting) -> tuple[Tensor, ...]:
         """The ranker's tensors, which the planted source reads and teaches."""
-        return () if planting.ranked is None else planting.ranked.pieces.tensors(planting.tokens)
+        if planting.ranked is None:
+            return ()
+        with torch.autocast(planting.tokens.device.type, enabled=False):  # mixed precision ends here
+            return planting.ranked.pieces.tensors(planting.tokens)
 
     def _keep_lists(self, relevance: Relevance) -> None:
         """Buffers that a saved model leaves out: they come from the relevance, which is saved once and whole."""
