@@ -44,6 +44,23 @@ def test_a_system_that_knows_frequencies_only_changes_nothing() -> None:
     np.testing.assert_allclose(blended([good, ignorant], RARE, both), good, atol=1e-5)
 
 
+def test_a_label_that_one_system_does_not_know_is_left_to_the_other() -> None:
+    good, useless, _ = systems()
+    known = np.ones((2, N_LABELS), bool)
+    known[1, 7:] = False
+    blend = Blend(np.array([0.6, 0.8], np.float32), trust=0.9, shift=-0.5)
+    found = blended([good, useless], RARE, blend, known)
+    np.testing.assert_allclose(found[:, 7:], good[:, 7:], atol=1e-5)
+    np.testing.assert_array_equal(found[:, :7], blended([good, useless], RARE, blend)[:, :7])
+
+
+def test_an_unbelieved_system_decides_where_no_other_knows_the_label() -> None:
+    good, useless, _ = systems()
+    known = np.array([[False] * N_LABELS, [True] * N_LABELS])
+    blend = Blend(np.array([1.0, 0.0], np.float32), trust=1.0, shift=0.0)
+    np.testing.assert_allclose(blended([good, useless], RARE, blend, known), useless, atol=1e-5)
+
+
 def test_no_weight_is_negative() -> None:
     good, _, truth = systems()
     assert (fit_blend([good, 1 - good], NOTHING_KNOWN, truth).weights >= 0).all()

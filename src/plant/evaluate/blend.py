@@ -17,8 +17,8 @@ HELD = 1.0  # how strongly weights are held where they start; a few dozen notes 
 class Blend:
     """How far each system is believed, and how far the labels' log-odds among the fitted notes are.
 
-    What a system says counts by how much it raises a label above these log-odds: a label that a system does not know,
-    or has hardly ever seen, is left to the others.
+    What a system says counts by how much it raises a label above these log-odds, so that none can veto a label for
+    being rare.
     """
 
     weights: NDArray[np.float32]  # one per system
@@ -26,12 +26,34 @@ class Blend:
     shift: float
 
 
-def blended(scores: Sequence[Scores], log_odds: NDArray[np.floating], blend: Blend) -> Scores:
-    """The probability whose log-odds are the weighted sum of what the systems say and of the labels' own."""
-    total = np.tile((blend.shift + blend.trust * log_odds).astype(np.float32), (len(scores[0]), 1))
-    for weight, one in zip(blend.weights, scores, strict=True):
-        total += np.float32(weight) * (logits_of(one) - log_odds)
+def blended(
+    scores: Sequence[Scores],
+    log_odds: NDArray[np.floating],
+    blend: Blend,
+    known: NDArray[np.bool_] | None = None,
+) -> Scores:
+    """The probability whose log-odds are the weighted sum of what the systems say and of the labels' own.
+
+    `known` says which labels each system knows, [system, label]; a label that not all know gets the weighted mean of
+    the log-odds that the others give it.
+    """
+    weights = np.repeat(blend.weights[:, None], len(log_odds), axis=1)
+    start = blend.shift + blend.trust * log_odds
+    if known is not None and not known.all():
+        left = ~known.all(0)
+        weights[:, left] = _shares(weights, known)[:, left]
+        start[left] = log_odds[left]
+    total = np.tile(start.astype(np.float32), (len(scores[0]), 1))
+    for row, one in zip(weights, scores, strict=True):
+        total += row * (logits_of(one) - log_odds).astype(np.float32)
     return (1 / (1 + np.exp(-total))).astype(np.float32)
+
+
+def _shares(weights: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Weights among those that know a label, as shares of one; equal ones where only the unbelieved know it."""
+    own = np.where(known, weights, 0)
+    own = np.where(own.sum(0) > 0, own, known)
+    return (own / np.maximum(own.sum(0), 1e-12)).astype(np.float32)
 
 
 def fit_blend(scores: Sequence[Scores], log_odds: NDArray[np.floating], targets: NDArray[np.floating]) -> Blend:

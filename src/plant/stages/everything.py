@@ -1,6 +1,6 @@
 """All stages one after the other: from a corpus to a fitted coder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plant.codes.files import read_codebook
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, gold_codes, held_out, take, training_view
 from plant.errors import InputError, RecipeError
-from plant.evaluate.blend import Blend, fit_blend
+from plant.evaluate.blend import fit_blend
 from plant.evaluate.calibration import calibrated, fit_temperature, logits_of
 from plant.keeper import InMemory, Keeper, digest_of
 from plant.nn import language_model_store, ranker_store
@@ -103,21 +103,15 @@ def _together(models: tuple[Model, ...], recipe: Recipe, view: TrainingView, cho
         return AveragedModel(models)
     counts = np.bincount(view.documents.labels, minlength=len(view.codes))
     log_odds = logits_of((counts + UNSEEN) / (len(view.documents) + 2 * UNSEEN)).astype(np.float32)
-    return BlendedModel(models, log_odds, _blend(models, log_odds, choosing))
-
-
-def _blend(models: Sequence[Model], log_odds: NDArray[np.float32], choosing: Documents) -> Blend:
-    scores = [probabilities(model, choosing, n_labels=len(log_odds)) for model in models]
-    return fit_blend(scores, log_odds, choosing.targets(len(log_odds)))
+    scores = [probabilities(model, choosing, n_labels=len(view.codes)) for model in models]
+    return BlendedModel(models, log_odds, fit_blend(scores, log_odds, choosing.targets(len(view.codes))))
 
 
 def _with_further_codes(fitted: FittedCoder, table: str, corpus: Corpus, view: TrainingView) -> FittedCoder:
-    """The coder with the codes of a table, known by their names; weights and thresholds are chosen with them."""
+    """The coder with the codes of a table, known by their names; thresholds are tuned with them."""
     book = read_codebook(Path(table), system=view.codebook.system)
     grown = add_codes(fitted, book, view)
     choosing = grown.reread(held_out(corpus, Role.CHOOSE, grown.codes))
-    if isinstance(model := grown.model, BlendedModel):
-        grown = replace(grown, model=replace(model, blend=_blend(model.members, model.log_odds, choosing)))
     scores = grown.probabilities(choosing)
     tuned = thresholds(scores, choosing, fitted.recipe.choose, n_labels=len(grown.codes))
     return replace(grown, thresholds=tuned)

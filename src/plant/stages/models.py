@@ -250,11 +250,16 @@ class BlendedReading:
 
     @cached_property
     def scores(self) -> NDArray[np.float32]:
-        return blended([member.scores for member in self.members], self.log_odds, self.blend)
+        known = np.stack([_known(member, len(self.log_odds)) for member in self.members])
+        return blended([member.scores for member in self.members], self.log_odds, self.blend, known)
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         every = [member.weigh(row, labels, explainer=explainer) for member in self.members]
         return np.average(every, axis=0, weights=self.blend.weights).astype(np.float32)
+
+
+def _known(reading: Reading, n_labels: int) -> NDArray[np.bool_]:
+    return np.arange(n_labels) < (reading.n_labels if isinstance(reading, WidenedReading) else n_labels)
 
 
 @dataclass(frozen=True)
