@@ -13,7 +13,7 @@ from plant.artifact import Manifest
 from plant.codes.codebook import CodeBook
 from plant.codes.files import read_codebook
 from plant.errors import InputError, RecipeError
-from plant.inputs import at_least_none, code_rows, id_list, name_list, one_text, text_list
+from plant.inputs import at_least_none, code_rows, id_list, name_list, one_note, one_text, share_of_notes, text_list
 from plant.recipe import Recipe, change_recipe, load_recipe
 from plant.stages.fitted import FittedCoder, load_coder, save_coder
 from plant.types import Note, Prediction, Progress, silent
@@ -67,7 +67,7 @@ class Coder:
             raise InputError(f"codebook must be a CodeBook, such as read_codebook(path) makes, not {codebook!r}")
         notes = _notes(texts, rows, names)
         prepare = member_recipes(self.recipe)[0].prepare
-        plan = Plan(fit=("train",), choose=choose)
+        plan = Plan(fit=("train",), choose=share_of_notes(choose))
         corpus = build_corpus(checked(notes), codebook, prepare, plan=plan)
         self._fitted = fit_coder(corpus, self.recipe, Settings(progress=progress))
         return self
@@ -102,6 +102,9 @@ class Coder:
 
     def explained(self, note: Note, *, codes: Sequence[str] = (), explainer: str = "") -> Prediction:
         """The accepted codes of a note, or those that are named, with the words that speak for each."""
+        note = one_note(note)
+        if isinstance(codes, str):
+            raise InputError("codes must be a list of codes, not one string: wrap it in a list")
         for code in codes:
             self._label(code)
         documents = self.fitted.encode([note.text], [note.id])
@@ -171,10 +174,7 @@ def _notes(texts: Sequence[str], codes: Sequence[Iterable[str]], groups: Sequenc
 def _blocks(notes: Iterable[Note], size: int) -> Iterator[list[Note]]:
     block: list[Note] = []
     for note in notes:
-        if not isinstance(note, Note):
-            raise InputError(f"a stream is one of Notes, not of {type(note).__name__}; predict takes texts")
-        one_text(note.text, f"the text of note {note.id!r}")
-        block.append(note)
+        block.append(one_note(note))
         if len(block) == size:
             yield block
             block = []

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any
 
 from plant.errors import InputError
+from plant.types import Note
 
 
 def text_list(texts: Any) -> list[str]:
@@ -20,6 +21,8 @@ def one_text(text: Any, name: str = "the text") -> str:
     """The text, if it is one."""
     if not isinstance(text, str):
         raise InputError(f"{name} is not a string but {type(text).__name__}")
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise InputError(f"{name} has half a surrogate pair: write it as UTF-8")
     return text
 
 
@@ -48,6 +51,21 @@ def id_list(ids: Any, *, texts: int) -> list[str]:
     if times > 1:
         raise InputError(f"{times:,} texts have the id {name!r}: ids must differ")
     return names
+
+
+def one_note(note: Any) -> Note:
+    """The note, if it is one, with a text."""
+    if not isinstance(note, Note):
+        raise InputError(f"a Note is expected, not {type(note).__name__}; predict takes texts")
+    one_text(note.text, f"the text of note {note.id!r}")
+    return note
+
+
+def share_of_notes(share: Any) -> float:
+    """The share of the notes that is held out for choosing."""
+    if not isinstance(share, int | float) or not 0 <= share < 1:
+        raise InputError(f"choose must be a share of the notes, at least 0 and below 1, not {share!r}")
+    return float(share)
 
 
 def at_least_none(top: Any) -> int:

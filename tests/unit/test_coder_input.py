@@ -20,7 +20,7 @@ CODES = [["R05"] if number % 2 else ["R50", "I10"] for number in range(20)]
 
 
 def fitted(**options: Any) -> Coder:
-    return Coder("prior", "prepare.min_count=1").fit(TEXTS, CODES, choose=0.2, **options)
+    return Coder("prior", "prepare.min_count=1").fit(TEXTS, CODES, **{"choose": 0.2, **options})
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +59,8 @@ def test_wrong_texts_and_codes_are_told_by_place(coder: Coder, verb: str, texts:
         ({"groups": []}, "20 texts but 0 groups"),
         ({"groups": "abcdefghijklmnopqrst"}, "groups must be a list of strings, one for each text, not one string"),
         ({"groups": [None] * 20}, "groups[0] is not a string but NoneType"),
+        ({"choose": 2}, "choose must be a share of the notes, at least 0 and below 1, not 2"),
+        ({"choose": "dev"}, "choose must be a share of the notes"),
         ({"codebook": "codes.tsv"}, "codebook must be a CodeBook"),
     ],
 )
@@ -94,8 +96,11 @@ def test_blanks_around_codes_make_no_further_class(coder: Coder) -> None:
         (lambda coder: coder.predict(TEXTS[:2], ids=["a", "a"]), "2 texts have the id 'a'"),
         (lambda coder: coder.predict(TEXTS[:2], ids="ab"), "ids must be a list"),
         (lambda coder: coder.explain(3, "I10"), "the text is not a string but int"),
-        (lambda coder: list(coder.predict_stream(TEXTS)), "a stream is one of Notes, not of str"),
+        (lambda coder: list(coder.predict_stream(TEXTS)), "a Note is expected, not str; predict takes texts"),
         (lambda coder: list(coder.predict_stream([Note("n", None)])), "the text of note 'n' is not a string"),
+        (lambda coder: coder.predict(["a", "a\ud800b"]), "texts[1] has half a surrogate pair"),
+        (lambda coder: coder.explained("abc"), "a Note is expected, not str"),
+        (lambda coder: coder.explained(Note("n", "cough"), codes="R05"), "codes must be a list of codes"),
         (lambda coder: coder.add_codes("none.tsv"), "none.tsv"),
         (lambda coder: coder.add_codes(["I11"]), "add_codes takes a CodeBook or the path of a code file, not list"),
     ],
