@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from plant.artifact import Manifest
 from plant.codes.codebook import CodeBook
-from plant.errors import InputError
-from plant.recipe import Recipe, load_recipe
+from plant.codes.files import read_codebook
+from plant.errors import InputError, RecipeError
+from plant.inputs import at_least_none, code_rows, id_list, name_list, one_note, one_text, share_of_notes, text_list
+from plant.recipe import Recipe, change_recipe, load_recipe
 from plant.stages.fitted import FittedCoder, load_coder, save_coder
 from plant.types import Note, Prediction, Progress, silent
 
@@ -23,11 +25,11 @@ class Coder:
     """Learns to code notes as scikit-learn's estimators learn: `fit`, `predict`, `predict_proba`, `score`.
 
     `recipe` is the name of a packaged recipe, the path of a TOML file, or a `Recipe`; `changes` are overrides such as
-    `"fit.epochs=3"`.
+    `"fit.epochs=3"`. Surrounding blanks of codes never matter.
     """
 
-    def __init__(self, recipe: str | Recipe = "plant", *changes: str, fitted: FittedCoder | None = None) -> None:
-        self.recipe = load_recipe(recipe, changes) if isinstance(recipe, str) else recipe
+    def __init__(self, recipe: str | Path | Recipe = "plant", *changes: str, fitted: FittedCoder | None = None) -> None:
+        self.recipe = _recipe(recipe, changes)
         self._fitted = fitted
 
     @property
@@ -58,11 +60,14 @@ class Coder:
         from plant.data.roles import Plan
         from plant.stages.everything import Settings, fit_coder, member_recipes
 
-        if len(texts) != len(codes):
-            raise InputError(f"{len(texts):,} texts but {len(codes):,} collections of codes: give one for each text")
-        notes = _notes(texts, codes, groups or [""] * len(texts))
+        texts = text_list(texts)
+        rows = code_rows(codes, texts=len(texts))
+        names = [""] * len(texts) if groups is None else name_list(groups, "groups", texts=len(texts))
+        if not isinstance(codebook, CodeBook | None):
+            raise InputError(f"codebook must be a CodeBook, such as read_codebook(path) makes, not {codebook!r}")
+        notes = _notes(texts, rows, names)
         prepare = member_recipes(self.recipe)[0].prepare
-        plan = Plan(fit=("train",), choose=choose)
+        plan = Plan(fit=("train",), choose=share_of_notes(choose))
         corpus = build_corpus(checked(notes), codebook, prepare, plan=plan)
         self._fitted = fit_coder(corpus, self.recipe, Settings(progress=progress))
         return self
@@ -71,29 +76,35 @@ class Coder:
         self, texts: Sequence[str], *, ids: Sequence[str] = (), top: int = 15, explainer: str = ""
     ) -> list[Prediction]:
         """The ranked codes of each text, with descriptions, probabilities, acceptance and evidence."""
-        return list(self.predict_stream(_numbered(texts, ids), top=top, explainer=explainer))
+        texts = text_list(texts)
+        notes = map(Note, id_list(ids, texts=len(texts)), texts)
+        return list(self.predict_stream(notes, top=top, explainer=explainer))
 
     def predict_stream(
         self, notes: Iterable[Note], *, top: int = 15, evidence: bool = True, explainer: str = ""
     ) -> Iterator[Prediction]:
         """Predictions as notes come in; holds a few dozen notes at a time."""
+        top = at_least_none(top)
         for block in _blocks(notes, BATCH):
             documents = self.fitted.encode([note.text for note in block], [note.id for note in block])
             yield from self.fitted.code(documents, top=top, evidence=evidence, explainer=explainer)
 
     def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The probability of every code of `classes_` for each text."""
-        return self.fitted.probabilities(self.fitted.encode(texts))
+        return self.fitted.probabilities(self.fitted.encode(text_list(texts)))
 
     def explain(self, text: str, code: str, *, explainer: str = "") -> list[tuple[int, int, float]]:
         """How much each word of a text speaks for a code: (start, end, weight), in reading order."""
-        documents = self.fitted.encode([text])
+        documents = self.fitted.encode([one_text(text)])
         weights = self.fitted.weigh(documents, self._label(code), explainer=explainer)
         places = zip(documents.char_starts.tolist(), documents.char_ends.tolist(), weights.tolist(), strict=True)
         return list(places)
 
     def explained(self, note: Note, *, codes: Sequence[str] = (), explainer: str = "") -> Prediction:
         """The accepted codes of a note, or those that are named, with the words that speak for each."""
+        note = one_note(note)
+        if isinstance(codes, str):
+            raise InputError("codes must be a list of codes, not one string: wrap it in a list")
         for code in codes:
             self._label(code)
         documents = self.fitted.encode([note.text], [note.id])
@@ -107,18 +118,24 @@ class Coder:
 
     def score(self, texts: Sequence[str], codes: Sequence[Iterable[str]]) -> float:
         """Micro-F1 of the accepted codes; a code that the coder does not know counts as missed."""
+        texts = text_list(texts)
+        rows = code_rows(codes, texts=len(texts))
         accepted = self.predict_proba(texts) >= self.fitted.thresholds
         hits = total = 0
         position = {code: label for label, code in enumerate(self.classes_)}
-        for row, gold in zip(accepted, map(set, codes), strict=True):
+        for row, gold in zip(accepted, rows, strict=True):
             hits += sum(bool(row[position[code]]) for code in gold if code in position)
             total += int(row.sum()) + len(gold)
         return 2 * hits / total if total else 0.0
 
-    def add_codes(self, codebook: CodeBook) -> "Coder":
-        """Add codes that no note taught, by their names; only for recipes that match names."""
+    def add_codes(self, codebook: CodeBook | Path | str) -> "Coder":
+        """Add codes that no note taught, by their names in a book or a code file; only for recipes that match names."""
         from plant.stages.extend import add_codes
 
+        if isinstance(codebook, Path | str):
+            codebook = read_codebook(codebook, system=self.fitted.codebook.system)
+        if not isinstance(codebook, CodeBook):
+            raise InputError(f"add_codes takes a CodeBook or the path of a code file, not {type(codebook).__name__}")
         self._fitted = add_codes(self.fitted, codebook)
         return self
 
@@ -138,20 +155,26 @@ class Coder:
         return self.fitted.codes.index(code)
 
 
+def _recipe(recipe: str | Path | Recipe, changes: tuple[str, ...]) -> Recipe:
+    for change in changes:
+        if not isinstance(change, str):
+            raise RecipeError(f"changes are strings such as 'fit.epochs=3', not {change!r}")
+    if isinstance(recipe, Recipe):
+        return change_recipe(recipe, changes)
+    if not isinstance(recipe, str | Path):
+        raise RecipeError(f"a coder takes the name of a recipe, the path of a .toml file or a Recipe, not {recipe!r}")
+    return load_recipe(str(recipe), changes)
+
+
 def _notes(texts: Sequence[str], codes: Sequence[Iterable[str]], groups: Sequence[str]) -> Iterator[Note]:
     rows = enumerate(zip(texts, codes, groups, strict=True))
     return (Note(str(number), text, tuple(row), "train", group) for number, (text, row, group) in rows)
 
 
-def _numbered(texts: Sequence[str], ids: Sequence[str]) -> Iterator[Note]:
-    names = ids or [str(number) for number in range(len(texts))]
-    return (Note(name, text) for name, text in zip(names, texts, strict=True))
-
-
 def _blocks(notes: Iterable[Note], size: int) -> Iterator[list[Note]]:
     block: list[Note] = []
     for note in notes:
-        block.append(note)
+        block.append(one_note(note))
         if len(block) == size:
             yield block
             block = []

@@ -1,29 +1,32 @@
 """Recipes: every knob of every stage, as strict TOML read into frozen dataclasses."""
 
 import tomllib
-import types
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import reduce
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from plant.errors import RecipeError, unknown
+from plant.values import Amount, Count, Natural, Positive, Range, Seed, checked
 
 Section = TypeVar("Section")
+PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
+WITHOUT_PARTS = ("prior", "tfidf")
 
 
 @dataclass(frozen=True)
 class Prepare:
     """Words, vocabulary and what is kept of a note."""
 
-    min_count: int = 3
-    max_vocab: int = 60_000
+    min_count: Natural = 3
+    max_vocab: Annotated[int, Range(least=3)] = 60_000  # two of them stand for padding and for unknown words
     keep_numbers: bool = False
     keep_text: bool = True
     unlabelled_words: bool = False  # words of the unlabelled text enter the vocabulary too
-    max_tokens: int = 0  # 0: no limit; a limit is reported with the number of tokens lost
-    seed: int = 1  # of splits and shares that are drawn; apart from the recipe's, so that its seeds share their notes
+    max_tokens: Natural = 0  # 0: no limit; a limit is reported with the number of tokens lost
+    seed: Seed = 1  # of splits and shares that are drawn; apart from the recipe's, so that its seeds share their notes
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class Relate:
     """Mutual information between tokens and labels."""
 
     form: Literal["mi", "normalised", "positive"] = "positive"
-    keep: int = 1000  # tokens per label
-    named: float = 0.0  # how much more a token counts for a label that is named with it: 1 doubles its relevance
+    keep: Count = 1000  # tokens per label
+    named: Amount = 0.0  # how much more a token counts for a label that is named with it: 1 doubles its relevance
     marked: bool = False  # what human coders marked in the fitted notes are names too
 
 
@@ -52,17 +55,17 @@ class Rank:
     """The learning-to-rank model of tokens per label."""
 
     form: Literal["mlp", "bilinear"] = "bilinear"
-    size: int = 128
-    hidden: int = 128  # of the mlp
+    size: Count = 128
+    hidden: Count = 128  # of the mlp
     vectors: Literal["random", "language-model"] = "random"  # where token embeddings start; a model's have its own size
     grade: Literal["log-rank", "scaled"] = "log-rank"
-    k: int = 100  # of the nDCG@k that is learned; a note seldom has the very best tokens of a label
-    sigma: float = 1.0
-    epochs: int = 40
-    labels_per_batch: int = 64
-    learning_rate: float = 0.1
-    weight_decay: float = 0.0
-    patience: int = 5
+    k: Count = 100  # of the nDCG@k that is learned; a note seldom has the very best tokens of a label
+    sigma: Positive = 1.0
+    epochs: Count = 40
+    labels_per_batch: Count = 64
+    learning_rate: Positive = 0.1
+    weight_decay: Amount = 0.0
+    patience: Natural = 5
 
 
 @dataclass(frozen=True)
@@ -70,43 +73,38 @@ class Pretrain:
     """The language model; the defaults are the full size, for a GPU."""
 
     direction: Literal["forward", "backward"] = "forward"
-    embedding: int = 400
-    hidden: int = 1152
-    layers: int = 3
-    epochs: int = 20
-    batch: int = 64
-    bptt: int = 80
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    clip: float = 0.4
-    dropout: float = 1.0  # multiplier of all five dropouts
-    ar: float = 2.0  # penalty on large activations, and ...
-    tar: float = 1.0  # ... on activations that change fast
-    sampled_words: int = 0  # drawn for each step to stand for the vocabulary in the loss; 0: all words, exactly
+    embedding: Count = 400
+    hidden: Count = 1152
+    layers: Count = 3
+    epochs: Count = 20
+    batch: Count = 64
+    bptt: Count = 80
+    learning_rate: Positive = 1e-3
+    weight_decay: Amount = 0.01
+    clip: Positive = 0.4
+    dropout: Amount = 1.0  # multiplier of all five dropouts
+    ar: Amount = 2.0  # penalty on large activations, and ...
+    tar: Amount = 1.0  # ... on activations that change fast
+    sampled_words: Natural = 0  # drawn for each step to stand for the vocabulary in the loss; 0: all words, exactly
     held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
     mixed_precision: bool = True  # on GPUs only
-    checkpoint_minutes: float = 5.0
-
-    def __post_init__(self) -> None:
-        for name in ("embedding", "hidden", "layers", "epochs", "batch", "bptt", "learning_rate", "clip"):
-            if getattr(self, name) <= 0:
-                raise RecipeError(f"pretrain.{name} must be above 0, not {getattr(self, name)}")
+    checkpoint_minutes: Amount = 5.0
 
 
 @dataclass(frozen=True)
 class Masked:
     """Further training of a transformer on the corpus's text, by guessing words that are hidden from it."""
 
-    epochs: int = 0  # 0: none
-    window: int = 128  # sub-words read at a time
-    batch: int = 32  # windows
-    share: float = 0.15  # of the sub-words that are to be guessed
-    learning_rate: float = 5e-5
-    weight_decay: float = 0.01
-    clip: float = 1.0
+    epochs: Natural = 0  # 0: none
+    window: Count = 128  # sub-words read at a time
+    batch: Count = 32  # windows
+    share: Annotated[float, Range(above=0, most=1)] = 0.15  # of the sub-words that are to be guessed
+    learning_rate: Positive = 5e-5
+    weight_decay: Amount = 0.01
+    clip: Positive = 1.0
     held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
     mixed_precision: bool = True  # on GPUs only
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: Amount = 5.0
 
 
 @dataclass(frozen=True)
@@ -114,24 +112,24 @@ class Vectors:
     """Word vectors that encoders start from, where `train` says so; `size` becomes that of the encoder's words."""
 
     train: bool = False
-    size: int = 100
-    window: int = 5
-    negatives: int = 5
-    epochs: int = 0  # 0: five, or up to fifty where the text is small
-    learning_rate: float = 0.025
-    subsample: float = 1e-3
-    seed: int = 1  # apart from the recipe's: made once for all its seeds
+    size: Count = 100
+    window: Count = 5
+    negatives: Count = 5
+    epochs: Natural = 0  # 0: five, or up to fifty where the text is small
+    learning_rate: Positive = 0.025
+    subsample: Amount = 1e-3
+    seed: Seed = 1  # apart from the recipe's: made once for all its seeds
 
 
 @dataclass(frozen=True)
 class Tfidf:
     """Logistic regression over TF-IDF of word n-grams, for `system = "tfidf"`."""
 
-    longest: int = 1  # words of an n-gram
-    min_documents: int = 3  # fitted notes that must have an n-gram
-    max_ngrams: int = 1_000_000
-    cost: float = 300.0  # of an error; its inverse is the strength of the L2 penalty
-    prune: float = 0.1  # weights smaller than this are dropped
+    longest: Count = 1  # words of an n-gram
+    min_documents: Count = 3  # fitted notes that must have an n-gram
+    max_ngrams: Count = 1_000_000
+    cost: Positive = 300.0  # of an error; its inverse is the strength of the L2 penalty
+    prune: Amount = 0.1  # weights smaller than this are dropped
 
 
 @dataclass(frozen=True)
@@ -151,26 +149,30 @@ class Fit:
     decoder's.
     """
 
-    frozen_epochs: int = 0
-    unfreezing_epochs: int = 0  # for each layer
-    epochs: int = 20
-    patience: int = 5  # epochs without a better `measure` on the choosing notes; 0: never stop early
+    frozen_epochs: Natural = 0
+    unfreezing_epochs: Natural = 0  # for each layer
+    epochs: Natural = 20
+    patience: Natural = 5  # epochs without a better `measure` on the choosing notes; 0: never stop early
     measure: Literal["MAP", "micro-F1", "P@5", "P@8", "P@15", "loss"] = "MAP"
-    batch: int = 16
-    accumulate: int = 1
-    learning_rate: float = 2e-3
-    encoder_rate: float = 1.0
-    layer_rate: float = 0.4
-    ranker_rate: float = 0.5
-    weight_decay: float = 0.01
+    batch: Count = 16
+    accumulate: Count = 1
+    learning_rate: Positive = 2e-3
+    encoder_rate: Amount = 1.0
+    layer_rate: Amount = 0.4
+    ranker_rate: Amount = 0.5
+    weight_decay: Amount = 0.01
     schedule: Literal["one-cycle", "slanted-triangular", "constant"] = "one-cycle"
-    clip: float = 1.0
-    segment: int = 0  # tokens read at a time by a stateful encoder; 0: whole documents
+    clip: Positive = 1.0
+    segment: Natural = 0  # tokens read at a time by a stateful encoder; 0: whole documents
     detach: bool = True  # no gradient across segments
     recompute: bool = False  # activations within segments again on the way back, instead of keeping them all
-    cache_gigabytes: float = 4.0  # for the states of a frozen encoder; beyond, they are computed anew
+    cache_gigabytes: Amount = 4.0  # for the states of a frozen encoder; beyond, they are computed anew
     mixed_precision: bool = True  # on GPUs only
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: Amount = 5.0
+
+    def __post_init__(self) -> None:
+        if self.frozen_epochs + self.unfreezing_epochs + self.epochs < 1:
+            raise RecipeError("fit.epochs must be at least 1, or 0 with fit.frozen_epochs above 0: nothing is fitted")
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class Choose:
 
     thresholds: Literal["global", "per-label"] = "global"
     goal: Literal["micro-F1", "macro-F1"] = "micro-F1"
-    shrinkage: float = 10.0
+    shrinkage: Amount = 10.0
     calibrate: bool = False
     blend: Literal["mean", "weights"] = "mean"  # of members: the mean of probabilities, or weights for what each says
 
@@ -190,13 +192,13 @@ class Recipe:
 
     `system` says what is fitted: a classifier of parts, or one of the systems that need no network. `members` names
     recipes that are fitted one after the other, each with the `changes` that were made to this one, and averaged or
-    blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then.
+    blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
     system: Literal["classifier", "prior", "tfidf", "members"] = "classifier"
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
-    seed: int = 1
+    seed: Seed = 1
     prepare: Prepare = field(default_factory=Prepare)
     relate: Relate = field(default_factory=Relate)
     rank: Rank = field(default_factory=Rank)
@@ -205,9 +207,9 @@ class Recipe:
     masked: Masked = field(default_factory=Masked)
     vectors: Vectors = field(default_factory=Vectors)
     tfidf: Tfidf = field(default_factory=Tfidf)
-    encoder: Part = Part("cnn")
-    decoder: Part = Part("label-attention")
-    loss: Part = Part("bce")
+    encoder: Part = Part(PARTS["encoder"])
+    decoder: Part = Part(PARTS["decoder"])
+    loss: Part = Part(PARTS["loss"])
     fit: Fit = field(default_factory=Fit)
     choose: Choose = field(default_factory=Choose)
 
@@ -220,16 +222,31 @@ def named_recipes() -> tuple[str, ...]:
 
 def load_recipe(name: str, overrides: Iterable[str] = ()) -> Recipe:
     """A packaged recipe by name or a TOML file by path, changed by `a.b=value` overrides."""
-    table, changes = _table(name), tuple(overrides)
-    for change in changes:
-        table = _overridden(table, change)
-    if table.get("members"):
-        table["changes"] = changes
-    return recipe_from(table, where=f"recipe {name!r}")
+    table, changes, where = _table(name), tuple(overrides), f"recipe {name!r}"
+    changed = _changed(table, changes)
+    if changed.get("members"):
+        _check_idle(table, changed["members"], where=where)
+        changed = {key: value for key, value in changed.items() if key not in PARTS}
+    return recipe_from({**changed, **_for_members(changed, changes)}, where=where)
+
+
+def change_recipe(recipe: Recipe, overrides: Iterable[str]) -> Recipe:
+    """A recipe changed by `a.b=value` overrides, and checked as one from a file is."""
+    changes = tuple(overrides)
+    changed = _changed(recipe_table(recipe), changes)
+    return recipe_from({**changed, **_for_members(changed, (*recipe.changes, *changes))}, where="the recipe")
 
 
 def recipe_from(table: Mapping[str, Any], *, where: str) -> Recipe:
     """A recipe from a nested table; `where` is named in errors."""
+    if table.get("members"):
+        table = {"system": "members", **table}
+        if table["system"] != "members":
+            raise RecipeError(f"{where}: members are no part of system {table['system']!r}: drop one of the two")
+    for part in PARTS:
+        options = table.get(part)
+        if table.get("system") in WITHOUT_PARTS and isinstance(options, Mapping) and "name" not in options:
+            raise RecipeError(f"{where}: system {table['system']!r} has no {part}: there is nothing to set in it")
     return _section(Recipe, table, where=where, path="")
 
 
@@ -238,11 +255,52 @@ def recipe_table(recipe: Recipe) -> dict[str, Any]:
     return asdict(recipe)
 
 
-def _table(name: str) -> dict[str, Any]:
-    """The recipe's own keys over those of the recipe it `extends`."""
+def _changed(table: dict[str, Any], changes: Iterable[str]) -> dict[str, Any]:
+    return reduce(_overridden, changes, table)
+
+
+def _for_members(table: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
+    """The changes that the members get too: all but those that say what the members are."""
+    passed = tuple(change for change in changes if _key(change) not in ("system", "members"))
+    return {"changes": passed} if table.get("members") else {}
+
+
+def _check_idle(table: Mapping[str, Any], members: Any, *, where: str) -> None:
+    """An error for a section of a file that would count for nothing, because the members bring their own."""
+    sections = {section.name for section in fields(Recipe)} - {"system", "members", "changes", "seed"}
+    idle = [key for key in table if key in sections - {"prepare", "choose"}]
+    if idle:
+        raise RecipeError(
+            f"{where} is made of members ({_listed(members)}), so its own [{idle[0]}] counts for nothing: "
+            "write it in the recipe of a member, or set it for all of them by an override such as --set"
+        )
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list | tuple) else str(names)
+
+
+def _table(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The recipe's own keys over those of the recipe it `extends`; `above` are those that extend this one."""
+    if _identity(name) in map(_identity, above):
+        raise RecipeError(f"recipe {name!r} extends itself: {' -> '.join((*above, name))}")
     table = _read(name)
     base = table.pop("extends", None)
-    return table if base is None else _merged(_table(base), table)
+    if base is None:
+        return table
+    if not isinstance(base, str):
+        raise RecipeError(f"recipe {name!r}: extends must be a recipe's name or the path of a .toml file, not {base!r}")
+    return _merged(_table(_beside(name, base), (*above, name)), table)
+
+
+def _identity(name: str) -> str:
+    return str(Path(name).resolve()) if name.endswith(".toml") else name
+
+
+def _beside(name: str, base: str) -> str:
+    """The base of a recipe file: a file is looked for beside it first, then from where we are."""
+    near = Path(name).parent / base
+    return str(near) if name.endswith(".toml") and base.endswith(".toml") and near.is_file() else base
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -250,7 +308,7 @@ def _read(name: str) -> dict[str, Any]:
     if path.suffix == ".toml":
         if not path.is_file():
             raise RecipeError(f"no recipe file {name!r}")
-        text = path.read_text(encoding="utf-8")
+        text = _text(path)
     elif name in named_recipes():
         text = resources.files("plant.recipes").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     else:
@@ -259,6 +317,15 @@ def _read(name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"recipe {name!r} is not valid TOML: {error}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"recipe {str(path)!r} is not UTF-8: save it as such") from error
+    except OSError as error:
+        raise RecipeError(f"recipe {str(path)!r} cannot be read: {error.strerror}") from error
 
 
 def _merged(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,12 +342,16 @@ def _merged(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
 def _overridden(table: dict[str, Any], override: str) -> dict[str, Any]:
     """The table with one `a.b=value` set; the value is TOML, or a bare string where it is no TOML."""
     key, sign, value = override.partition("=")
-    if not sign or not key:
+    if not sign or not key.strip():
         raise RecipeError(f"cannot read {override!r}: overrides look like section.key=value")
     nested: Any = _toml_value(value)
     for part in reversed(key.strip().split(".")):
         nested = {part: nested}
     return _merged(table, nested)
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].strip()
 
 
 def _toml_value(text: str) -> Any:
@@ -295,7 +366,7 @@ def _section(kind: type[Section], table: Any, *, where: str, path: str) -> Secti
         raise RecipeError(f"{where}: {path or 'the recipe'} must be a table, not {table!r}")
     if kind is Part:
         return _part(table, where=where, path=path)  # type: ignore[return-value]
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for key in table:
         if key not in known:
@@ -308,8 +379,9 @@ def _part(table: Mapping[str, Any], *, where: str, path: str) -> Part:
     """A part from `name` and its options, which stand beside the name in a file."""
     options = {key: value for key, value in table.items() if key not in ("name", "options")}
     if not isinstance(table.get("name"), str):
-        raise RecipeError(f'{where}: {path} needs a name, such as {path}.name = "cnn"')
-    return Part(table["name"], {**table.get("options", {}), **options})
+        raise RecipeError(f'{where}: {path} needs a name, such as {path}.name = "{PARTS[path]}"')
+    listed = checked(Mapping, table.get("options", {}), name=f"{path}.options", where=f"{where}: ")
+    return Part(table["name"], {**listed, **options})
 
 
 def _join(path: str, key: str) -> str:
@@ -317,31 +389,6 @@ def _join(path: str, key: str) -> str:
 
 
 def _value(kind: Any, value: Any, *, where: str, path: str) -> Any:
-    """The value as `kind`; an int passes as a float, nothing else is converted."""
     if is_dataclass(kind):
         return _section(kind, value, where=where, path=path)  # type: ignore[arg-type]
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise RecipeError(f"{where}: {unknown(f'value of {path}:', str(value), get_args(kind))}")
-        return value
-    if get_origin(kind) in (Union, types.UnionType):
-        return _value(next(k for k in get_args(kind) if k is not type(None)), value, where=where, path=path)
-    if get_origin(kind) is tuple and isinstance(value, list | tuple):
-        return tuple(_value(get_args(kind)[0], item, where=where, path=path) for item in value)
-    if get_origin(kind) in (dict, Mapping) or kind in (dict, Mapping):
-        return dict(_section_of_options(value, where=where, path=path))
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(kind, type) or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise RecipeError(f"{where}: {path} must be {_spelled(kind)}, not {value!r}")
-    return value
-
-
-def _section_of_options(value: Any, *, where: str, path: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise RecipeError(f"{where}: {path} must be a table of options, not {value!r}")
-    return value
-
-
-def _spelled(kind: Any) -> str:
-    return getattr(kind, "__name__", str(kind))
+    return checked(kind, value, name=path, where=f"{where}: ")

@@ -117,8 +117,8 @@ def test_a_prompt_is_for_the_language_model_of_a_run(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--set", "pretrain.batch=0"], "pretrain.batch must be above 0"),
-        (["--set", "pretrain.layers=0"], "pretrain.layers must be above 0"),
+        (["--set", "pretrain.batch=0"], "pretrain.batch must be at least 1"),
+        (["--set", "pretrain.layers=0"], "pretrain.layers must be at least 1"),
         (["--device", "nonsense"], "--device nonsense: torch finds no such device"),
         (["--text", "nowhere.jsonl"], "no file 'nowhere.jsonl'"),
         (["--start", "nowhere"], "nowhere does not exist"),

@@ -1,11 +1,12 @@
 """Recipes are strict: what is not known is an error that names what is."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plant.errors import RecipeError
-from plant.recipe import Recipe, load_recipe, named_recipes, recipe_from, recipe_table
+from plant.recipe import Recipe, change_recipe, load_recipe, named_recipes, recipe_from, recipe_table
 
 
 @pytest.mark.parametrize("name", named_recipes())
@@ -63,3 +64,125 @@ def test_an_int_passes_as_a_float_and_nothing_else_does() -> None:
     assert load_recipe("plant", ["rank.sigma=2"]).rank.sigma == 2.0
     with pytest.raises(RecipeError):
         load_recipe("plant", ['rank.sigma="2"'])
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "fit.epochs=-1",
+        "fit.batch=0",
+        "fit.accumulate=0",
+        "fit.learning_rate=-1",
+        "fit.learning_rate=nan",
+        "seed=-1",
+        "seed=99999999999",
+        "rank.k=0",
+        "rank.size=0",
+        "vectors.size=0",
+        "vectors.epochs=-1",
+        "tfidf.longest=0",
+        "tfidf.cost=-1",
+        "choose.shrinkage=-1",
+        "prepare.max_tokens=-5",
+        "prepare.max_vocab=0",
+        "relate.keep=0",
+        "relate.named=-1",
+        "pretrain.layers=0",
+        "masked.share=0",
+    ],
+)
+def test_a_number_out_of_range_is_refused_with_its_bounds(override: str) -> None:
+    key = override.partition("=")[0]
+    with pytest.raises(RecipeError, match=rf"recipe 'plant-cnn': {key} must be (at least|above) \d.*, not"):
+        load_recipe("plant-cnn", [override])
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "fit.patience=0",
+        "fit.segment=0",
+        "prepare.max_tokens=0",
+        "vectors.epochs=0",
+        "relate.named=0",
+        "masked.epochs=0",
+    ],
+)
+def test_zero_stays_legal_where_it_means_off(override: str) -> None:
+    load_recipe("plant-cnn", [override])
+
+
+def test_no_epoch_at_all_is_refused_and_frozen_ones_are_enough() -> None:
+    with pytest.raises(RecipeError, match=r"fit.epochs must be at least 1"):
+        load_recipe("plant-cnn", ["fit.epochs=0"])
+    assert load_recipe("plant-cnn", ["fit.epochs=0", "fit.frozen_epochs=1"]).fit.epochs == 0
+
+
+def test_members_imply_their_system_and_go_with_no_other(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('members = ["prior", "tfidf"]\n')
+    assert load_recipe(str(tmp_path / "mine.toml")).system == "members"
+    with pytest.raises(RecipeError, match="members are no part of system 'tfidf'"):
+        load_recipe("tfidf", ['members=["prior"]'])
+
+
+def test_a_section_that_members_would_not_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('extends = "plant-interaction"\n[fit]\nepochs = 1\n')
+    with pytest.raises(RecipeError, match=r"made of members \(plant-cnn, interaction\), so its own \[fit\]"):
+        load_recipe(str(tmp_path / "mine.toml"))
+
+
+def test_changes_of_what_the_members_are_do_not_reach_them() -> None:
+    recipe = load_recipe("plant-interaction", ['members=["prior", "tfidf"]', "tfidf.longest=2"])
+    assert recipe.changes == ("tfidf.longest=2",)
+
+
+@pytest.mark.parametrize(
+    ("name", "override", "message"),
+    [
+        ("tfidf", "decoder.k=3", "system 'tfidf' has no decoder"),
+        ("tfidf", "decoder=3", "decoder must be a table, not 3"),
+        ("plant", "loss.gamma=3", 'loss needs a name, such as loss.name = "bce"'),
+        ("plant", "encoder.options=3", "encoder.options must be a table"),
+    ],
+)
+def test_a_part_without_a_name_is_told_what_fits(name: str, override: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        load_recipe(name, [override])
+
+
+def test_a_recipe_object_is_changed_and_checked_as_a_file_is() -> None:
+    recipe = change_recipe(load_recipe("plant"), ["fit.epochs=9", "encoder.dropout=0.1"])
+    assert (recipe.fit.epochs, recipe.encoder.options["dropout"]) == (9, 0.1)
+    assert change_recipe(load_recipe("plant-interaction"), ["fit.epochs=9"]).changes == ("fit.epochs=9",)
+    with pytest.raises(RecipeError, match="seed must be at least 0"):
+        change_recipe(replace(recipe, seed=-1), [])
+
+
+def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "self.toml").write_text('extends = "sub/../self.toml"\n')
+    (tmp_path / "ring.toml").write_text('extends = "sub/other.toml"\n')
+    (tmp_path / "sub" / "other.toml").write_text('extends = "../ring.toml"\n')
+    for name in ("self", "ring"):
+        with pytest.raises(RecipeError, match=r"extends itself: .* -> "):
+            load_recipe(str(tmp_path / f"{name}.toml"))
+
+
+def test_what_a_recipe_extends_is_looked_for_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "base.toml").write_text("seed = 1\n")
+    (tmp_path / "sub" / "base.toml").write_text("seed = 7\n")
+    (tmp_path / "sub" / "child.toml").write_text('extends = "base.toml"\n')
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe("sub/child.toml").seed == 7
+    (tmp_path / "sub" / "base.toml").unlink()
+    assert load_recipe("sub/child.toml").seed == 1
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "number.toml").write_text("extends = 3\n")
+    (tmp_path / "latin.toml").write_bytes("# Prüfung\n".encode("latin-1"))
+    with pytest.raises(RecipeError, match="extends must be a recipe's name"):
+        load_recipe(str(tmp_path / "number.toml"))
+    with pytest.raises(RecipeError, match="is not UTF-8"):
+        load_recipe(str(tmp_path / "latin.toml"))

@@ -14,16 +14,16 @@ from plant.codes.codebook import CodeBook
 from plant.data.batches import collate
 from plant.data.encode import encode_texts
 from plant.data.subwords import with_subwords
-from plant.errors import RecipeError, unknown
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.interaction import Interaction
-from plant.nn.decoders.joined import Joined
+from plant.nn.decoders.joined import Join, Joined
 from plant.nn.names import Names
 from plant.nn.parts import Decoder, Encoder, Relevance, SubwordEncoder
 from plant.nn.ranker import Ranker
 from plant.nn.table import DECODERS, ENCODERS, LOSSES
 from plant.nn.transformer import Transformer
-from plant.recipe import Part, Prepare, Recipe
+from plant.recipe import PARTS, Part, Prepare, Recipe
+from plant.registry import Registry
 from plant.tensors import Batch
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import PADDING, Vocab
@@ -49,6 +49,7 @@ class Given:
 
 def build_classifier(recipe: Recipe, given: Given) -> Classifier:
     """The classifier of a recipe, with starting weights from torch's random state and from what is given."""
+    check_parts(recipe)
     trained, asked = _trained(given), asked_for(recipe)
     offered = _offered(trained, asked)
     encoder = ENCODERS.build(recipe.encoder.name, _shape(recipe) | dict(recipe.encoder.options), **offered)
@@ -77,8 +78,6 @@ def _decoder(part: Part, offered: Mapping[str, Any], everything: Mapping[str, An
         return base
     matching = dict(part.options[MATCHING])
     join = matching.pop("join", "max")
-    if join not in ("max", "sum"):
-        raise RecipeError(unknown("value of decoder.interaction.join:", str(join), ("max", "sum")))
     interaction = DECODERS.build(MATCHING, matching, **everything)
     assert isinstance(interaction, Interaction)
     return Joined(base, interaction, n_labels=offered["n_labels"], n_words=offered["vocab_size"], join=join)
@@ -100,11 +99,39 @@ def _shape(recipe: Recipe) -> dict[str, Any]:
     return {name: getattr(recipe.pretrain, name) for name in ("embedding", "hidden", "layers", "direction")}
 
 
+def check_parts(recipe: Recipe) -> None:
+    """An error for a part that is not known, or an option of one that is not or has a wrong value."""
+    for table, part in _parts(recipe):
+        table.check(part.name, part.options, also=_joinable(table, part.name))
+    if MATCHING in recipe.decoder.options:
+        DECODERS.check(MATCHING, recipe.decoder.options[MATCHING], at=f"decoder.{MATCHING}", also={"join": Join})
+
+
+def takes(recipe: Recipe, change: str) -> bool:
+    """Whether a recipe has what an `a.b=value` change is for; only the options of parts can be missing."""
+    section, _, option = change.partition("=")[0].strip().partition(".")
+    if section not in PARTS:
+        return True
+    if recipe.system != "classifier":
+        return False
+    table, part = next((table, part) for table, part in _parts(recipe) if table.kind == section)
+    known = {"", "name", *table.kinds(part.name), *_joinable(table, part.name)}
+    return option.partition(".")[0] in known
+
+
+def _parts(recipe: Recipe) -> tuple[tuple[Registry[Any], Part], ...]:
+    return (ENCODERS, recipe.encoder), (DECODERS, recipe.decoder), (LOSSES, recipe.loss)
+
+
+def _joinable(table: Registry[Any], name: str) -> dict[str, Any]:
+    """The option of every other decoder that joins it with matching."""
+    return {MATCHING: Mapping} if table is DECODERS and name != MATCHING else {}
+
+
 def asked_for(recipe: Recipe) -> frozenset[str]:
     """What the parts of a recipe take, by name: `relevance`, `language_model`, ...; an error for an unknown part."""
-    tables = ((ENCODERS, recipe.encoder), (DECODERS, recipe.decoder), (LOSSES, recipe.loss))
     asked: set[str] = set()
-    for table, part in tables:
+    for table, part in _parts(recipe):
         table.options(part.name)
         asked |= set(inspect.signature(table.builders[part.name]).parameters)
     if MATCHING in recipe.decoder.options:

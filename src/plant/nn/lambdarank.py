@@ -15,6 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from plant.errors import RecipeError
+
 _HIGHEST_POWER = 80.0  # exp of more overflows in single precision
 _SPAN = 4096  # tokens at a time: they stay in the cache, and single precision sums of so many are good to 1e-6
 
@@ -72,7 +74,9 @@ def in_threads(work: Callable[[slice], None], n_rows: int, threads: int) -> None
 
 
 def _discounts(k: int, n_tokens: int) -> NDArray[np.float64]:
-    """What the first k places count; those behind count nothing."""
+    """What the first k places count; those behind count nothing. Without any place the kernels would read beyond."""
+    if min(k, n_tokens) < 1:
+        raise RecipeError(f"nDCG@k needs a k of at least 1 and a token to rank, not k = {k} and {n_tokens:,} tokens")
     return 1.0 / np.log2(np.arange(min(k, n_tokens)) + 2.0)
 
 

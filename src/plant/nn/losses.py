@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from plant.errors import RecipeError
 from plant.tensors import Batch, Decoded
+from plant.values import Amount, Positive, Share
 
 
 class BCE(nn.Module):
     """Binary cross-entropy; `smoothing` moves every target that share of the way to one half."""
 
-    def __init__(self, *, smoothing: float = 0.0) -> None:
+    def __init__(self, *, smoothing: Share = 0.0) -> None:
         super().__init__()
         self.smoothing = smoothing
 
@@ -30,7 +31,7 @@ class BalancedBCE(nn.Module):
     labels cannot run away under large weights.
     """
 
-    def __init__(self, *, limit: float = 14.0) -> None:
+    def __init__(self, *, limit: Positive = 14.0) -> None:
         super().__init__()
         self.limit = limit
 
@@ -48,7 +49,7 @@ class Focal(nn.Module):
     Lin et al. 2017; Effective-CAN mixes both.
     """
 
-    def __init__(self, *, gamma: float = 2.0, share: float = 1.0) -> None:
+    def __init__(self, *, gamma: Amount = 2.0, share: Share = 1.0) -> None:
         super().__init__()
         self.gamma, self.share = gamma, share
 
@@ -61,7 +62,7 @@ class Focal(nn.Module):
 class Asymmetric(nn.Module):
     """Focal loss that forgets easy negatives faster, and wholly below probability `margin`; Ridnik et al. 2021."""
 
-    def __init__(self, *, positive_gamma: float = 1.0, negative_gamma: float = 4.0, margin: float = 0.05) -> None:
+    def __init__(self, *, positive_gamma: Amount = 1.0, negative_gamma: Amount = 4.0, margin: Share = 0.05) -> None:
         super().__init__()
         self.positive_gamma, self.negative_gamma, self.margin = positive_gamma, negative_gamma, margin
 
@@ -84,9 +85,9 @@ class Rebalanced(nn.Module):
         self,
         frequencies: Float[Tensor, "label"],
         *,
-        gamma: float = 2.0,
-        floor: float = 0.1,
-        slope: float = 10.0,
+        gamma: Amount = 2.0,
+        floor: Amount = 0.1,
+        slope: Amount = 10.0,
         centre: float = 0.2,
     ) -> None:
         super().__init__()
@@ -112,11 +113,11 @@ class DistributionBalanced(nn.Module):
         self,
         frequencies: Float[Tensor, "label"],
         *,
-        gamma: float = 2.0,
-        tolerance: float = 2.0,
-        shift: float = 0.05,
-        floor: float = 0.1,
-        slope: float = 10.0,
+        gamma: Amount = 2.0,
+        tolerance: Positive = 2.0,
+        shift: Amount = 0.05,
+        floor: Amount = 0.1,
+        slope: Amount = 10.0,
         centre: float = 0.2,
     ) -> None:
         super().__init__()
@@ -159,7 +160,7 @@ class DescribedBCE(nn.Module):
     The authors take strength 0.01 for all labels of MIMIC-III and 10 for its 50 commonest.
     """
 
-    def __init__(self, *, strength: float = 0.01) -> None:
+    def __init__(self, *, strength: Amount = 0.01) -> None:
         super().__init__()
         self.strength = strength
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from plant.errors import RecipeError
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.tensors import Decoded, Encoded
+from plant.values import Count
 
 
 class BlockAttention(nn.Module):
@@ -25,7 +26,7 @@ class BlockAttention(nn.Module):
         n_labels: int,
         *,
         frequencies: Float[Tensor, "label"] | None = None,
-        blocks: int = 4,
+        blocks: Count = 4,
     ) -> None:
         super().__init__()
         if input_size % blocks:

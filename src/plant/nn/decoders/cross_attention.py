@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from plant.nn.attention import masked_softmax
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
+from plant.values import Count, Dropout
 
 
 class CrossAttention(nn.Module):
@@ -18,7 +19,7 @@ class CrossAttention(nn.Module):
     again on the way back, so that no more than a chunk's vectors are held for each document.
     """
 
-    def __init__(self, input_size: int, n_labels: int, *, dropout: float = 0.0, chunk: int = 1024) -> None:
+    def __init__(self, input_size: int, n_labels: int, *, dropout: Dropout = 0.0, chunk: Count = 1024) -> None:
         super().__init__()
         self.key, self.value = nn.Linear(input_size, input_size), nn.Linear(input_size, input_size)
         self.queries = nn.Parameter(torch.empty(n_labels, input_size))

@@ -9,6 +9,7 @@ from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.layers import Convolution, WordEmbedding
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import PADDING
+from plant.values import Count, Dropout
 
 LABELS_AT_A_TIME = 64  # of similar lengths, so that little padding is read
 
@@ -30,9 +31,9 @@ class DescribedAttention(nn.Module):
         vocab_size: int,
         frequencies: Float[Tensor, "label"] | None = None,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        embedding: int = 100,
-        kernel: int = 10,
-        dropout: float = 0.2,
+        embedding: Count = 100,
+        kernel: Count = 10,
+        dropout: Dropout = 0.2,
     ) -> None:
         super().__init__()
         self.descriptions: Tensor

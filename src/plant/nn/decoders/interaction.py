@@ -33,6 +33,7 @@ from plant.nn.matching import (
 from plant.nn.names import Names, names_from
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN, Vocab
+from plant.values import Amount, Cosine, Count, Natural
 
 Form = Literal["weighted", "sigmoid", "plain"]
 BLOCK = 2048  # tokens of the vocabulary that are compared with the words of names at once
@@ -73,14 +74,14 @@ class Interaction(nn.Module):
         word_vectors: Float[Tensor, "token size"] | None = None,
         frequencies: Float[Tensor, "label"] | None = None,
         form: Form = "weighted",
-        size: int = 128,
+        size: Count = 128,
         tune: bool = False,
-        slack: int = 3,
-        threshold: float = 0.8,
-        least: float = 0.6,
+        slack: Natural = 3,
+        threshold: Cosine = 0.8,
+        least: Cosine = 0.6,
         longest: bool = True,
         covering: float = 0.85,
-        scale: float = 16.0,
+        scale: Amount = 16.0,
         absent: float = -3.0,
     ) -> None:
         super().__init__()

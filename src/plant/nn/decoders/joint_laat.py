@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.tensors import Decoded, Encoded
+from plant.values import Count, Natural
 
 
 class JointLAAT(nn.Module):
@@ -22,8 +23,8 @@ class JointLAAT(nn.Module):
         parents: Int[Tensor, "label"],
         *,
         frequencies: Float[Tensor, "label"] | None = None,
-        key_size: int = 512,
-        squeezed: int = 128,
+        key_size: Natural = 512,
+        squeezed: Count = 128,
     ) -> None:
         super().__init__()
         n_parents = int(parents.max()) + 1

@@ -12,6 +12,7 @@ from plant.nn.attending import Attending, Heads, NoSources
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.fused import fused_logits, fused_loss
 from plant.tensors import Decoded, Encoded
+from plant.values import Dropout, Natural
 
 
 class LabelAttention(nn.Module):
@@ -28,10 +29,10 @@ class LabelAttention(nn.Module):
         n_labels: int,
         *,
         frequencies: Float[Tensor, "label"] | None = None,
-        key_size: int = 0,
-        dropout: float = 0.0,
+        key_size: Natural = 0,
+        dropout: Dropout = 0.0,
         start_at_prior: bool = True,
-        segment: int = 0,
+        segment: Natural = 0,
     ) -> None:
         super().__init__()
         self.segment = segment

@@ -19,6 +19,7 @@ from plant.nn.descriptions import Described, Descriptions
 from plant.nn.parts import SubwordEncoder
 from plant.nn.windows import Joining, at_words, decisive, joined, windows_of
 from plant.tensors import Batch, Decoded, Encoded, Windows
+from plant.values import Count, Natural
 
 
 class LabelDescriptions(nn.Module):
@@ -43,12 +44,12 @@ class LabelDescriptions(nn.Module):
         titles: Batch,
         frequencies: Float[Tensor, "label"] | None = None,
         compat: bool = False,
-        positions: int = 15,
-        size: int = 0,
+        positions: Count = 15,
+        size: Natural = 0,
         squeezed: bool = False,
         windows: Joining = "max",
-        refresh: int = 10,
-        chunk: int = 256,
+        refresh: Count = 10,
+        chunk: Count = 256,
         label_bias: bool = True,
     ) -> None:
         super().__init__()
@@ -128,7 +129,7 @@ class BySoftmax(nn.Module):
     Squeezed, a description is the one position sum_j b_j E_j.
     """
 
-    def __init__(self, input_size: int, *, size: int = 0, squeezed: bool = False) -> None:
+    def __init__(self, input_size: int, *, size: Natural = 0, squeezed: bool = False) -> None:
         super().__init__()
         self.squeezed = squeezed
         self.project = nn.Linear(input_size, size, bias=False) if size else nn.Identity()

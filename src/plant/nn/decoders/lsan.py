@@ -11,6 +11,7 @@ from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import PADDING
+from plant.values import Count
 
 
 class LSAN(nn.Module):
@@ -30,9 +31,9 @@ class LSAN(nn.Module):
         frequencies: Float[Tensor, "label"] | None = None,
         descriptions: Int[Tensor, "label word"] | None = None,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        attention: int = 200,
-        hidden: int = 256,
-        chunk: int = 256,
+        attention: Count = 200,
+        hidden: Count = 256,
+        chunk: Count = 256,
     ) -> None:
         super().__init__()
         if input_size % 2:

@@ -27,6 +27,7 @@ from plant.nn.pieces import in_pieces
 from plant.nn.planting import Inattention, Planting, Ranked, Static, spread_out
 from plant.nn.ranker import Ranker
 from plant.tensors import Decoded, Encoded
+from plant.values import Count, Dropout, Natural
 
 
 class PlantedDecoder(nn.Module):
@@ -52,12 +53,12 @@ class PlantedDecoder(nn.Module):
         planted: bool = True,
         static_values: Literal["raw", "normalised"] = "normalised",
         inattention: Inattention = "mask",
-        k: int = 56,
+        k: Count = 56,
         scales: Literal["learned", "fixed"] = "learned",
-        key_size: int = 0,
-        dropout: float = 0.0,
+        key_size: Natural = 0,
+        dropout: Dropout = 0.0,
         start_at_prior: bool = True,
-        segment: int = 0,
+        segment: Natural = 0,
     ) -> None:
         super().__init__()
         self.learned = LabelAttention(

@@ -9,6 +9,7 @@ from plant.nn.attention import masked_max, masked_mean
 from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
+from plant.values import Count, Dropout
 
 
 class MaxPool(nn.Module):
@@ -20,7 +21,7 @@ class MaxPool(nn.Module):
         n_labels: int,
         *,
         frequencies: Float[Tensor, "label"] | None = None,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         start_at_prior: bool = True,
     ) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class MeanPool(nn.Module):
         n_labels: int,
         *,
         frequencies: Float[Tensor, "label"] | None = None,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         start_at_prior: bool = True,
     ) -> None:
         super().__init__()
@@ -76,7 +77,7 @@ class LastState(nn.Module):
         *,
         frequencies: Float[Tensor, "label"] | None = None,
         bidirectional: bool = True,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         start_at_prior: bool = True,
     ) -> None:
         super().__init__()
@@ -104,9 +105,9 @@ class ChunkMaxPool(nn.Module):
         n_labels: int,
         *,
         frequencies: Float[Tensor, "label"] | None = None,
-        chunks: int = 2,
-        bottleneck: int = 512,
-        dropout: float = 0.5,
+        chunks: Count = 2,
+        bottleneck: Count = 512,
+        dropout: Dropout = 0.5,
         start_at_prior: bool = False,
     ) -> None:
         super().__init__()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from plant.nn.decoders.pooled import as_evidence
 from plant.nn.windows import Joining, at_words, decisive, joined, windows_of
 from plant.tensors import Decoded, Encoded, Windows
+from plant.values import Dropout
 
 
 class WithPooler(Protocol):
@@ -35,7 +36,7 @@ class WindowPool(nn.Module):
         *,
         transformer: WithPooler | None = None,
         windows: Joining = "max",
-        dropout: float = 0.1,
+        dropout: Dropout = 0.1,
     ) -> None:
         super().__init__()
         self.pooler = nn.Linear(input_size, input_size)

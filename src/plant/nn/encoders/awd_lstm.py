@@ -13,6 +13,7 @@ from plant.nn import language_model as lm
 from plant.nn.quantized import Int8AWDLSTM
 from plant.tensors import Batch, Encoded
 from plant.text.vocab import PADDING
+from plant.values import Amount, Count
 
 CLASSIFIER_DROPOUTS = lm.Dropouts(
     embedding=0.05, input=0.4, hidden=0.3, weight=0.5, output=0.0
@@ -36,11 +37,11 @@ class AWDLSTMEncoder(nn.Module):
         vocab_size: int,
         *,
         language_model: lm.LanguageModel | None = None,
-        embedding: int = 400,
-        hidden: int = 1152,
-        layers: int = 3,
+        embedding: Count = 400,
+        hidden: Count = 1152,
+        layers: Count = 3,
         direction: lm.Direction = "forward",
-        dropout: float = 1.0,
+        dropout: Amount = 1.0,
         words: bool = False,
     ) -> None:
         super().__init__()

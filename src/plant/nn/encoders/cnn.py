@@ -1,6 +1,5 @@
 """Words and one layer of convolutions: the encoder of Text-CNN, XML-CNN and CAML."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor, nn
 
 from plant.nn.layers import Convolution, WordEmbedding
 from plant.tensors import Batch, Encoded
+from plant.values import Count, Counts, Dropout
 
 
 class CNN(nn.Module):
@@ -24,13 +24,13 @@ class CNN(nn.Module):
         vocab_size: int,
         *,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        embedding: int = 100,
-        kernels: Sequence[int] = (10,),
-        filters: int = 50,
+        embedding: Count = 100,
+        kernels: Counts = (10,),
+        filters: Count = 50,
         activation: Literal["tanh", "relu"] = "tanh",
         residual: bool = False,
         frozen: bool = False,
-        dropout: float = 0.2,
+        dropout: Dropout = 0.2,
     ) -> None:
         super().__init__()
         self.words = WordEmbedding(

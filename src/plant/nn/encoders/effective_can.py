@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from plant.nn.layers import BatchNorm, Convolution, SqueezeExcitation, WordEmbedding
 from plant.tensors import Batch, Encoded
+from plant.values import Count, Dropout
 
 
 class EffectiveCAN(nn.Module):
@@ -19,14 +20,14 @@ class EffectiveCAN(nn.Module):
         vocab_size: int,
         *,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        embedding: int = 100,
-        blocks: int = 4,
-        filters: int = 300,
-        width: int = 300,
-        kernel: int = 9,
-        reduction: int = 16,
+        embedding: Count = 100,
+        blocks: Count = 4,
+        filters: Count = 300,
+        width: Count = 300,
+        kernel: Count = 9,
+        reduction: Count = 16,
         frozen: bool = False,
-        dropout: float = 0.2,
+        dropout: Dropout = 0.2,
     ) -> None:
         super().__init__()
         self.words = WordEmbedding(

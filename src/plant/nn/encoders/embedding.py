@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from plant.nn.layers import WordEmbedding
 from plant.tensors import Batch, Encoded
+from plant.values import Count, Dropout
 
 HASH_FACTOR = 116_049_371  # a prime well above any vocabulary, so that the order of words matters
 
@@ -24,11 +25,11 @@ class Embedding(nn.Module):
         vocab_size: int,
         *,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        size: int = 100,
-        ngrams: int = 1,
-        buckets: int = 2_000_000,
+        size: Count = 100,
+        ngrams: Count = 1,
+        buckets: Count = 2_000_000,
         frozen: bool = False,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
     ) -> None:
         super().__init__()
         self.words = WordEmbedding(vocab_size, size=size, word_vectors=word_vectors, frozen=frozen)

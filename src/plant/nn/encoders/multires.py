@@ -1,13 +1,12 @@
 """MultiResCNN's encoder: residual convolutions of many widths side by side."""
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from plant.nn.layers import BatchNorm, Convolution, WordEmbedding
 from plant.tensors import Batch, Encoded
+from plant.values import Count, Counts, Dropout
 
 
 class MultiRes(nn.Module):
@@ -18,11 +17,11 @@ class MultiRes(nn.Module):
         vocab_size: int,
         *,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        embedding: int = 100,
-        kernels: Sequence[int] = (3, 5, 9, 15, 19, 25),
-        filters: int = 50,
+        embedding: Count = 100,
+        kernels: Counts = (3, 5, 9, 15, 19, 25),
+        filters: Count = 50,
         frozen: bool = False,
-        dropout: float = 0.2,
+        dropout: Dropout = 0.2,
     ) -> None:
         super().__init__()
         self.words = WordEmbedding(

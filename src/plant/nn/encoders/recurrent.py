@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from plant.nn.layers import WordEmbedding, without_padding
 from plant.tensors import Batch, Encoded
+from plant.values import Count, Dropout
 
 
 class BiLSTM(nn.Module):
@@ -16,11 +17,11 @@ class BiLSTM(nn.Module):
         vocab_size: int,
         *,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        embedding: int = 100,
-        hidden: int = 512,
-        layers: int = 1,
+        embedding: Count = 100,
+        hidden: Count = 512,
+        layers: Count = 1,
         frozen: bool = True,
-        dropout: float = 0.3,
+        dropout: Dropout = 0.3,
     ) -> None:
         super().__init__()
         self.words = WordEmbedding(
@@ -42,11 +43,11 @@ class BiGRU(nn.Module):
         vocab_size: int,
         *,
         word_vectors: Float[Tensor, "token size"] | None = None,
-        embedding: int = 100,
-        hidden: int = 256,
-        layers: int = 1,
+        embedding: Count = 100,
+        hidden: Count = 256,
+        layers: Count = 1,
         frozen: bool = False,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
     ) -> None:
         super().__init__()
         self.words = WordEmbedding(

@@ -13,6 +13,7 @@ from plant.nn.transformer import Transformer, check_window, network_of, new_conf
 from plant.nn.windows import Layout, Plan, innermost, lay_out
 from plant.tensors import Batch, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
+from plant.values import Count, Natural
 
 WINDOWS_AT_ONCE = 128  # that go through the network together, whatever the batch
 
@@ -45,13 +46,13 @@ class TransformerEncoder(nn.Module):
         *,
         transformer: Transformer | None = None,
         folder: str = "",
-        pieces: int = 8000,
-        hidden: int = 128,
-        layers: int = 2,
-        heads: int = 4,
-        window: int = 200,
-        overlap: int = 50,
-        max_windows: int = 0,
+        pieces: Count = 8000,
+        hidden: Count = 128,
+        layers: Count = 2,
+        heads: Count = 4,
+        window: Count = 200,
+        overlap: Natural = 50,
+        max_windows: Natural = 0,
         pool: Literal["mean", "first"] = "mean",
         full_windows: bool = False,
         frozen: bool = False,
