@@ -10,8 +10,8 @@ from plant.data import store
 from plant.data.corpus import Corpus, Role
 from plant.evaluate import scored as predictions
 from plant.evaluate.report import Report
-from plant.keeper import InFolder, Shared, digest_of, named_by
-from plant.pipeline.prepare import Request, inputs_of, prepare_once
+from plant.keeper import InFolder, Shared, named_by
+from plant.pipeline.prepare import Request, inputs_of, prepare_once, recipe_files, recipe_inputs
 from plant.recipe import Recipe, recipe_table
 from plant.stages import fitted as coders
 from plant.stages.evaluate import evaluate
@@ -47,7 +47,8 @@ def run(
     What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
     """
     out.mkdir(parents=True, exist_ok=True)
-    first = member_recipes(recipe)[0]
+    members = member_recipes(recipe)
+    first = members[0]
     folder = shared / named_by("corpus", inputs_of(request, first)) if shared else out / "corpus"
     made = prepare_once(request, folder, first, progress=progress)
     told("corpus", made.new)
@@ -56,12 +57,13 @@ def run(
     keeper = InFolder(out, told)
     stages = Shared(shared, keeper) if shared else keeper
     settings = Settings(stages, device, TrainingLog(out / "training.jsonl", out / "events").write, progress)
-    inputs = {"corpus": digest, "recipe": digest_of(recipe_table(recipe))}
-    splits = made.manifest.facts["split_manifest"]
+    inputs = {"corpus": digest, **recipe_inputs(recipe, members)}
+    files = recipe_files(members).get("files", "")
+    facts = {"name": name, "splits": made.manifest.facts["split_manifest"]}
     coder = keeper.once(
         "coder",
         inputs,
-        lambda: fit_coder(corpus, recipe, settings, digest=digest, facts={"name": name, "splits": splits}),
+        lambda: fit_coder(corpus, recipe, settings, digest=digest, files=files, facts=facts),
         kind=coders.KIND,
         save=save_coder,
         load=load_coder,

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from plant.artifact import TENSORS, atomic_file, read_tensors
 from plant.errors import InputError
@@ -18,8 +17,8 @@ from plant.evaluate.compare import COMPARED, Comparison, compare
 from plant.evaluate.outcome import outcome_of
 from plant.evaluate.scored import Scored, load_scored
 from plant.keeper import digest_of
-from plant.pipeline.prepare import fingerprint
-from plant.recipe import load_recipe, recipe_table
+from plant.pipeline.prepare import fingerprint, recipe_files
+from plant.recipe import Recipe, load_recipe, recipe_table
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
              "effective-can", "lsan")  # fmt: skip
@@ -100,11 +99,13 @@ def study(
     Seed by seed, so that a study that was stopped has rows of all recipes. A recipe that fails does not stop the rest.
     `call` carries out one run, by itself in a process of its own.
     """
+    recipes, seeds = tuple(dict.fromkeys(recipes)), tuple(dict.fromkeys(seeds))
+    _check_names(recipes)
     about = [fingerprint(source), *options]
-    planned = [_planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
+    fittings = [planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
     costs: dict[Fitting, Cost] = {}
-    for place, fitting in enumerate(planned, start=1):
-        told(f"{place} of {len(planned)}: {fitting} (log: {fitting.folder / 'run.log'})")
+    for place, fitting in enumerate(fittings, start=1):
+        told(f"{place} of {len(fittings)}: {fitting} (log: {fitting.folder / 'run.log'})")
         changes = [*overrides, f"seed={fitting.seed}"]
         arguments = ["run", source, *options, "--shared", str(out / "shared"), *_settings(changes)]
         cost = _run(fitting, arguments, call or in_own_process)
@@ -112,14 +113,25 @@ def study(
             told(f"    failed: {last_words(fitting.folder)}")
             continue
         costs[fitting] = cost
-        left = minutes_left(planned[place:], costs)
+        left = minutes_left(fittings[place:], costs)
         told(f"    {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB; about {left:.0f} minutes left")
-    return _compared(recipes, planned, costs)
+    return _compared(recipes, fittings, costs)
 
 
-def _planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
-    tables = _tables(recipe, [*overrides, f"seed={seed}"])
-    return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", digest_of([*about, *tables]))
+def planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
+    """The run of a recipe with a seed; `about` is what all runs are made from."""
+    fitted = _with_members(recipe, [*overrides, f"seed={seed}"])
+    made_from = [*about, *map(recipe_table, fitted), *recipe_files(fitted).values()]
+    return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", digest_of(made_from))
+
+
+def _check_names(recipes: Sequence[str]) -> None:
+    """Refuse recipes whose runs would lie in the same folder."""
+    by_stem: dict[str, str] = {}
+    for recipe in recipes:
+        if other := by_stem.get(Path(recipe).stem):
+            raise InputError(f"the runs of {other} and {recipe} would share a folder: rename one of the recipe files")
+        by_stem[Path(recipe).stem] = recipe
 
 
 def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> float:
@@ -183,10 +195,10 @@ def _settings(changes: Sequence[str]) -> list[str]:
     return [word for change in changes for word in ("--set", change)]
 
 
-def _tables(name: str, changes: Sequence[str]) -> list[dict[str, Any]]:
+def _with_members(name: str, changes: Sequence[str]) -> list[Recipe]:
     """A recipe, and those that it averages."""
     recipe = load_recipe(name, changes)
-    return [recipe_table(recipe), *(recipe_table(load_recipe(member, changes)) for member in recipe.members)]
+    return [recipe, *(load_recipe(member, changes) for member in recipe.members)]
 
 
 def _cost(folder: Path) -> Cost | None:
