@@ -39,9 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explainers", default="", metavar="NAME,NAME", help="only these, and `random` to compare")
     parser.add_argument("--corpus", metavar="FOLDER", help="the corpus of the run (default: RUN/corpus)")
     parser.add_argument("--submission", metavar="FILE", help="write the run file of a shared task")
-    parser.add_argument(
-        "--task", choices=("cantemist", "codiesp"), help="whose (default: cantemist)"
-    )
+    parser.add_argument("--task", choices=("cantemist", "codiesp"), help="whose (default: cantemist)")
     parser.add_argument("--top", type=int, metavar="N", help="submit the first N codes (default: the accepted ones)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
 

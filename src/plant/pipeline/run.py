@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from plant.artifact import atomic_file
 from plant.data import store
 from plant.data.corpus import Corpus, Role
 from plant.evaluate import scored as predictions
@@ -74,16 +75,21 @@ def run(
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """One JSON line per epoch, and the same for TensorBoard where it is installed."""
+    """One JSON line per epoch, and the same for TensorBoard where it is installed.
+
+    An epoch that is trained again, after a kill or with another recipe, takes the place of the one before and of those
+    that came after it.
+    """
 
     path: Path
     events: Path
 
     def write(self, member: str, epoch: Epoch) -> None:
-        """Append an epoch."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"member": member, **asdict(epoch)}) + "\n")
+        """Write an epoch behind the earlier ones."""
+        written = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+        kept = [line for line in written if _stays(line, member, epoch.number)]
+        with atomic_file(self.path) as temporary:
+            temporary.write_text("\n".join([*kept, json.dumps({"member": member, **asdict(epoch)})]) + "\n")
         self._write_events(member, epoch)
 
     def _write_events(self, member: str, epoch: Epoch) -> None:
@@ -95,6 +101,14 @@ class TrainingLog:
             writer.add_scalar("loss", epoch.loss, epoch.number)
             for name, value in epoch.measures.items():
                 writer.add_scalar(f"choosing notes/{name}", value, epoch.number)
+
+
+def _stays(line: str, member: str, number: int) -> bool:
+    """Whether a line is whole, and tells of another member or an earlier epoch."""
+    if not line.endswith("}"):
+        return False
+    told = json.loads(line)
+    return bool(told["member"] != member or told["number"] < number)
 
 
 def _reported(

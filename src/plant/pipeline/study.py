@@ -1,9 +1,6 @@
 """A study: recipes x seeds on the same splits, one after the other, and one table."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +15,7 @@ from plant.evaluate.outcome import outcome_of
 from plant.evaluate.scored import Scored, load_scored
 from plant.keeper import digest_of
 from plant.pipeline.prepare import fingerprint, recipe_files
+from plant.pipeline.processes import in_own_process
 from plant.recipe import Recipe, load_recipe, recipe_table
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
@@ -35,6 +33,9 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
     ),
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
+
+TRACEBACK = "Traceback (most recent call last):"
+SPENT = "spent.json"
 
 Call = Callable[[Sequence[str], Path], float | None]
 """Called as `call(arguments, log)`: runs `plant` with these; the peak of its memory in megabytes, None if it failed."""
@@ -103,6 +104,8 @@ def study(
     _check_names(recipes)
     about = [fingerprint(source), *options]
     fittings = [planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
+    if source != "demo" and not Path(source).exists():
+        raise InputError(f"there is no file or folder {source!r} ('demo' is the embedded corpus)")
     costs: dict[Fitting, Cost] = {}
     for place, fitting in enumerate(fittings, start=1):
         told(f"{place} of {len(fittings)}: {fitting} (log: {fitting.folder / 'run.log'})")
@@ -142,9 +145,13 @@ def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> f
 
 
 def last_words(folder: Path) -> str:
-    """The last line of a run's log."""
-    lines = (folder / "run.log").read_text(encoding="utf-8").strip().splitlines()
-    return lines[-1] if lines else "without a word"
+    """The last line of a run's log; where it ends in a traceback, the line that names the error, and where to look."""
+    log = folder / "run.log"
+    _, traceback, after = log.read_text(encoding="utf-8").strip().rpartition(TRACEBACK)
+    if traceback:
+        error = next((line for line in after.splitlines() if line and not line.startswith(" ")), "an error")
+        return f"{error} (a bug: its traceback is in {log})"
+    return after.splitlines()[-1] if after else "without a word"
 
 
 def _compared(recipes: Sequence[str], planned: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> Study:
@@ -172,23 +179,31 @@ def _run(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | None:
     if (found := _cost(folder)) and found.made_from == fitting.made_from:
         return found
     folder.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
+    before, started = minutes_spent(folder, fitting.made_from), time.monotonic()
+    _write_json(folder / SPENT, {"made_from": fitting.made_from, "minutes": before, "started": time.time()})
     peak = call([*arguments, "--recipe", fitting.recipe, "--out", str(folder)], folder / "run.log")
     if peak is None:
         return None
-    cost = Cost((time.monotonic() - started) / 60, peak, _parameters(folder / "coder"), fitting.made_from)
-    with atomic_file(folder / "cost.json") as temporary:
-        temporary.write_text(json.dumps(asdict(cost)), encoding="utf-8")
+    minutes = before + (time.monotonic() - started) / 60
+    cost = Cost(minutes, peak, _parameters(folder / "coder"), fitting.made_from)
+    _write_json(folder / "cost.json", asdict(cost))
+    (folder / SPENT).unlink()
     return cost
 
 
-def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
-    """`plant` in a process of its own, so that its memory is its own: its peak in megabytes, None where it failed."""
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
-    with log.open("w", encoding="utf-8") as lines:
-        process = subprocess.Popen(command, stdout=lines, stderr=lines)
-        _, status, usage = os.wait4(process.pid, 0)
-    return None if status else usage.ru_maxrss / 1024
+def minutes_spent(folder: Path, made_from: str) -> float:
+    """What earlier attempts at a run took that were cut short: from their start to the last line of their log."""
+    path, log = folder / SPENT, folder / "run.log"
+    spent = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if spent.get("made_from") != made_from:
+        return 0.0
+    last = log.stat().st_mtime if log.is_file() else 0.0
+    return float(spent["minutes"] + max(0.0, last - spent["started"]) / 60)
+
+
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _settings(changes: Sequence[str]) -> list[str]:
