@@ -56,6 +56,11 @@ def refusal(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> s
         ((*PAIR, "--threshold", "0.5"), "--threshold is for files"),
         (("compare", "run", "found.tsv", "--gold", "gold.tsv", "--threshold", "0.5"), "--threshold is for files"),
         ((*PAIR, "--gold", "gold.tsv"), "--gold is for files"),
+        (("show", "language-model", "run"), "run has no language-model; it has corpus, coder, predictions"),
+        (("show", "relevance", "run"), "run has no relevance; it has corpus, coder, predictions"),
+        (("predict", "run", "notes.csv"), "run is a run: its coder is run/coder"),
+        (("explain", "run", "notes.csv"), "run is a run: its coder is run/coder"),
+        (("predict", "run/coder", "notes.csv", "--no-evidence", "--explainer", "foo"), "unknown explainer 'foo'"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused(
@@ -67,3 +72,19 @@ def test_what_cannot_be_obeyed_is_refused(
 ) -> None:
     monkeypatch.chdir(folder)
     assert re.search(message, refusal(arguments, capsys))
+
+
+def test_what_a_limit_on_length_cuts_is_counted(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, out = str(folder / "notes.csv"), str(tmp_path / "run")
+    lost = [len(note.text.split()) - 5 for note in notes_of(40) if len(note.text.split()) > 5]
+    sentence = f"{sum(lost):,} tokens of {len(lost)} notes were cut by prepare.max_tokens"
+    for command in (
+        ("run", notes, "--recipe", "prior", "--set", "prepare.max_tokens=5", "--out", out),
+        ("run", notes, "--recipe", "prior", "--set", "prepare.max_tokens=5", "--out", out),  # nothing is made again
+        ("predict", f"{out}/coder", notes),
+    ):
+        with pytest.raises(SystemExit, match="0"):
+            main(command)
+        assert sentence in capsys.readouterr().err

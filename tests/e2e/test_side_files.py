@@ -8,7 +8,7 @@ import pytest
 from plant.data.sources.options import SourceOptions
 from plant.errors import InputError
 from plant.pipeline.explanations import measure_explanations
-from plant.pipeline.prepare import Request, prepare_once
+from plant.pipeline.prepare import Request, prepare_once, recipe_inputs
 from plant.pipeline.run import Run, run
 from plant.pipeline.study import planned, study
 from plant.recipe import load_recipe
@@ -88,6 +88,20 @@ def test_a_coder_is_fitted_anew_when_the_recipe_of_a_member_changes(notes: Path,
         member.write_text(f'system = "tfidf"\n[tfidf]\ncost = {cost}\n')
         made.append("coder" in fitted(notes, tmp_path / "run", recipe=str(both))[1])
     assert made == [True, False, True]
+
+
+def test_a_checkpoint_that_changed_in_its_folder_is_another_input(tmp_path: Path) -> None:
+    recipe = load_recipe("plant", ['encoder.name="transformer"', f"encoder.folder='{tmp_path}'"])
+    digests = []
+    for weights in ("one", "one", "two"):
+        (tmp_path / "model.safetensors").write_text(weights)
+        digests.append(recipe_inputs(recipe, [recipe])["files"])
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_recipe_without_files_has_the_inputs_that_it_always_had() -> None:
+    recipe = load_recipe("plant")
+    assert set(recipe_inputs(recipe, [recipe])) == {"recipe"}
 
 
 def test_a_study_fits_anew_what_a_changed_table_of_names_decides(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def _slopes(
 
 
 def _slope(logit: Float[Tensor, ""], states: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch time size"]:
-    (slope,) = (
-        torch.autograd.grad(logit, states, retain_graph=True, allow_unused=True) if logit.requires_grad else (None,)
-    )
+    slope = None
+    if logit.requires_grad:
+        (slope,) = torch.autograd.grad(logit, states, retain_graph=True, allow_unused=True)
     if slope is None:
         raise InputError("this decoder does not look at the encoder's states: explain it by attention or occlusion")
     return slope

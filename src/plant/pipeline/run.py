@@ -25,11 +25,13 @@ from plant.types import Progress, silent
 
 @dataclass(frozen=True)
 class Run:
-    """What a run leaves: the coder, and the report where some notes are reported."""
+    """What a run leaves: the coder, the report where some notes are reported, and what was cut of the corpus."""
 
     folder: Path
     coder: FittedCoder
     report: Report | None
+    tokens_lost: int = 0
+    notes_cut: int = 0
 
 
 def run(
@@ -70,7 +72,8 @@ def run(
         load=load_coder,
     )
     keeper.drop_checkpoints()
-    return Run(out, coder, _reported(corpus, coder, keeper, inputs, name=name, progress=progress))
+    report = _reported(corpus, coder, keeper, inputs, name=name, progress=progress)
+    return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut)
 
 
 @dataclass(frozen=True)
