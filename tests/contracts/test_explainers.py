@@ -9,6 +9,7 @@ from plant.explain.gradients import integrated_gradients
 from plant.explain.occlusion import WINDOW, occlusion
 from plant.explain.table import EXPLAINERS, explainer_named
 from plant.nn.classifier import Classifier
+from plant.nn.decoders.interaction import Interaction
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.decoders.pooled import LastState, MaxPool
@@ -102,6 +103,16 @@ def test_a_missing_source_and_an_unknown_explainer_are_refused() -> None:
         EXPLAINERS["static"](classifier, classifier.encode(batch(5)), LABELS)
     with pytest.raises(InputError, match="unknown explainer 'atention'.*Did you mean 'attention'"):
         explainer_named("atention", classifier)
+
+
+@pytest.mark.parametrize("name", ["gradient", "integrated", "attention-integrated"])
+def test_a_decoder_that_looks_at_no_state_has_no_gradients(name: str) -> None:
+    encoder = CNN(30, embedding=6, filters=6, kernels=(3,))
+    decoder = Interaction(30, 3, descriptions=torch.tensor([[2], [3], [4]]), size=4)
+    classifier = Classifier(encoder, decoder, BCE()).eval()
+    with pytest.raises(InputError, match="by attention or occlusion"):
+        EXPLAINERS[name](classifier, classifier.encode(batch(5)), LABELS)
+    assert explainer_named("", classifier)(classifier, classifier.encode(batch(5)), LABELS).any()
 
 
 def test_pooled_and_attending_decoders_explain_themselves_by_default() -> None:

@@ -1,8 +1,14 @@
 """A study fits recipes on the same notes, goes on where it was stopped, and leaves one table."""
 
 import csv
+import fcntl
 import json
-from collections.abc import Sequence
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -10,10 +16,22 @@ import pytest
 
 from plant.artifact import read_manifest
 from plant.cli.main import main
-from plant.errors import RecipeError
-from plant.pipeline.study import Call, Cost, Fitting, Study, minutes_left, recipes_of, study
+from plant.errors import InputError, RecipeError
+from plant.pipeline.run import TrainingLog
+from plant.pipeline.study import (
+    Call,
+    Cost,
+    Fitting,
+    Study,
+    last_words,
+    minutes_left,
+    minutes_spent,
+    recipes_of,
+    study,
+)
 from plant.pipeline.study_tables import write_study
 from plant.recipe import named_recipes
+from plant.train.classifier import Epoch
 from tests.made_up import notes_of
 
 TINY = ("prepare.min_count=1", "vectors.size=8", "fit.epochs=1")
@@ -102,6 +120,96 @@ def test_an_unknown_recipe_is_told_before_any_is_fitted(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="nonsense"):
         study(("prior", "nonsense"), SEEDS, "notes.csv", [], tmp_path / "out", told=said.append)
     assert not said
+
+
+def test_a_missing_corpus_is_told_before_any_is_fitted(tmp_path: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(InputError, match="no file or folder 'nowhere.csv'"):
+        study(("prior",), SEEDS, "nowhere.csv", [], tmp_path / "out", told=said.append)
+    assert not said
+
+
+@pytest.mark.parametrize("recipes", ["", "prior,", ","])
+def test_recipes_without_a_name_are_refused(recipes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["study", "--corpus", "demo", "--recipes", recipes, "--out", str(tmp_path / "out")])
+    assert end.value.code == 2
+    assert "--recipes" in capsys.readouterr().err
+
+
+def test_a_run_that_was_cut_short_and_ended_later_costs_both(folder: Path, tmp_path: Path) -> None:
+    def cut_short(arguments: Sequence[str], log: Path) -> float | None:
+        log.write_text("half")
+        raise KeyboardInterrupt
+
+    source, options = str(folder / "notes.csv"), {"overrides": TINY}
+    with pytest.raises(KeyboardInterrupt):
+        study(("prior",), (1,), source, PLAN, tmp_path, **options, call=cut_short)  # type: ignore[arg-type]
+    spent, log = tmp_path / "prior-seed1" / "spent.json", tmp_path / "prior-seed1" / "run.log"
+    ten_minutes_later = json.loads(spent.read_text())["started"] + 600
+    os.utime(log, (ten_minutes_later, ten_minutes_later))
+    result = study(("prior",), (1,), source, PLAN, tmp_path, **options, call=in_this_process)  # type: ignore[arg-type]
+    assert 10 < result.costs["prior"].minutes < 12
+    assert not spent.exists()
+
+
+def test_time_spent_on_other_things_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text("half")
+    (tmp_path / "spent.json").write_text(json.dumps({"made_from": "a", "minutes": 3.0, "started": 0.0}))
+    assert minutes_spent(tmp_path, "a") > 3
+    assert minutes_spent(tmp_path, "b") == 0
+
+
+def test_a_bug_is_told_by_its_name_and_where_its_traceback_is(tmp_path: Path) -> None:
+    trace = (
+        'Traceback (most recent call last):\n  File "x.py", line 1\n    f()\nRuntimeError: sizes differ\n\nshape a\n'
+    )
+    (tmp_path / "run.log").write_text(f"reading notes\n{trace}")
+    assert last_words(tmp_path) == f"RuntimeError: sizes differ (a bug: its traceback is in {tmp_path / 'run.log'})"
+    (tmp_path / "run.log").write_text("reading notes\nplant: no such file\n")
+    assert last_words(tmp_path) == "plant: no such file"
+
+
+def locked(log: Path) -> bool:
+    """Whether a run writes this log."""
+    try:
+        with log.open("a") as lines:
+            fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def until(fact: Callable[[], bool], seconds: float) -> bool:
+    """Whether something comes true in time."""
+    end = time.monotonic() + seconds
+    while not fact() and time.monotonic() < end:
+        time.sleep(0.1)
+    return fact()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_ends_with_the_study_that_started_it(tmp_path: Path, number: signal.Signals) -> None:
+    os.mkfifo(tmp_path / "notes.csv")  # nobody writes it: who reads it waits for ever
+    log, arguments = tmp_path / "run.log", ["prepare", str(tmp_path / "notes.csv"), "--out", str(tmp_path / "out")]
+    start = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))"
+    call = f"from pathlib import Path; in_own_process({arguments!r}, Path({str(log)!r}))"
+    command = [sys.executable, "-c", f"{start}; from plant.pipeline.processes import in_own_process; {call}"]
+    with subprocess.Popen(command) as process:
+        assert until(lambda: log.is_file() and locked(log), 30)
+        time.sleep(1)  # until there is a run
+        assert process.poll() is None
+        process.send_signal(number)
+        process.wait(30)
+    assert until(lambda: not locked(log), 30)
+
+
+def test_an_epoch_that_is_trained_again_is_told_once(tmp_path: Path) -> None:
+    log = TrainingLog(tmp_path / "training.jsonl", tmp_path / "events")
+    for member, number in (("a", 1), ("b", 1), ("a", 2), ("a", 3), ("a", 2)):
+        log.write(member, Epoch(number, "all", 0.5, {}, 1.0))
+    rows = [json.loads(line) for line in log.path.read_text().splitlines()]
+    assert [(row["member"], row["number"]) for row in rows] == [("a", 1), ("b", 1), ("a", 2)]
 
 
 def test_the_table_is_written_for_people_and_for_programs(done: Study, tmp_path: Path) -> None:

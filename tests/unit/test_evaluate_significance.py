@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from plant.evaluate.compare import compare
-from plant.evaluate.measures import MACRO_F1, measure
+from plant.evaluate.measures import MACRO_F1, measure, measures_for
 from plant.evaluate.outcome import outcome_of, pooled
 from plant.evaluate.samples import Swapped, Weighted
 from plant.evaluate.significance import holm, over_seeds, randomisation, valued
@@ -66,6 +66,15 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(name):
     truth = measure(name)(outcome(seed=99, documents=20_000))
     found = [valued(outcome(seed=s, documents=60), [measure(name)], rounds=200)[name] for s in range(100)]
     assert 88 <= sum(v.low <= truth <= v.high for v in found) <= 100
+
+
+@pytest.mark.parametrize("strength", [-3.0, 4.0])
+def test_no_interval_of_a_share_goes_beyond_0_and_1(strength):
+    found = outcome(strength=strength, documents=5)
+    for name, value in valued(found, measures_for(found), rounds=300).items():
+        if value.low is not None:
+            assert value.low >= 0, name
+            assert value.high <= 1 or name == "codes per document", name
 
 
 def test_no_rounds_give_no_interval():

@@ -1,16 +1,18 @@
 """Measuring explanations, on a model that looks at one word per code and says so."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 from plant.data.corpus import Corpus, Documents, Role, held_out
 from plant.errors import InputError
+from plant.evaluate.blend import Blend
 from plant.recipe import Recipe
 from plant.stages.explanations import RANDOM, applicable, explained_codes, measure_explainer
 from plant.stages.fitted import FittedCoder
+from plant.stages.models import AveragedReading, BlendedReading
 from plant.text.vocab import Vocab
 from plant.types import Note, Span
 from tests.made_up import corpus_of, notes_of
@@ -122,3 +124,32 @@ def test_a_corpus_in_the_words_of_another_coder_is_read_anew() -> None:
     right, found = (explained_codes(fitted, documents, notes=3) for documents in (reported, other))
     assert found.documents.tokens.tolist() == right.documents.tokens.tolist()
     assert len(found.examples) == len(right.examples) > 0
+
+
+@dataclass(frozen=True)
+class Words:
+    """A reading that gives every word the same weight, for explainers that it knows."""
+
+    weight: float
+    knows: tuple[str, ...] = ("both",)
+    scores: np.ndarray = field(default_factory=lambda: np.zeros((1, 1), np.float32))
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> np.ndarray:
+        if explainer not in self.knows:
+            raise InputError("cannot be explained so")
+        return np.full((len(labels), 3), self.weight, np.float32)
+
+
+def together(kind: str, *members: Words) -> AveragedReading | BlendedReading:
+    if kind == "mean":
+        return AveragedReading(members)
+    return BlendedReading(members, np.zeros(1, np.float32), Blend(np.array([3.0, 1.0], np.float32), 1.0, 0.0))
+
+
+@pytest.mark.parametrize(("kind", "both"), [("mean", 4.0), ("blend", 3.0)])
+def test_members_that_cannot_be_explained_in_a_way_are_left_out(kind: str, both: float) -> None:
+    reading = together(kind, Words(2.0), Words(6.0, ("both", "one")))
+    assert (reading.weigh(0, [0], explainer="both") == both).all()
+    assert (reading.weigh(0, [0], explainer="one") == 6.0).all()
+    with pytest.raises(InputError, match="cannot be explained so"):
+        reading.weigh(0, [0], explainer="none")

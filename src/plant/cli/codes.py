@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import say
+from plant.cli.predict import coder_folder
 
 HELP = "add codes by their names to a fitted coder"
 
@@ -20,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.coder import Coder
     from plant.codes.files import read_codebook
 
-    coder = Coder.load(arguments.coder)
+    coder = Coder.load(coder_folder(arguments.coder))
     before = len(coder.classes_)
     coder.add_codes(read_codebook(Path(arguments.table), system=coder.fitted.codebook.system))
     coder.save(arguments.out)

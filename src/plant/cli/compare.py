@@ -4,7 +4,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant.cli.evaluate import add_file_options, scored_from_file, scored_from_run
+from plant.cli.evaluate import (
+    FILES_ALONE,
+    add_file_options,
+    check_draws,
+    refuse_options,
+    scored_from_file,
+    scored_from_run,
+)
 from plant.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.evaluate.compare import COMPARED, compare
     from plant.evaluate.compare_tables import header_of, marked_rows, note_of, write_comparison
 
+    _check(arguments)
     systems = _systems(arguments)
     with progress() as tell:
         comparison = compare(systems, measures=arguments.measures or COMPARED, rounds=arguments.rounds,
@@ -46,6 +54,16 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         print_table(header_of(comparison), list(marked_rows(comparison)))
         print(f"\n{note_of(comparison)}")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot be drawn, and what runs, which have their own codes and thresholds, would not obey."""
+    check_draws(arguments)
+    are_runs = [Path(_named(given)[1]).is_dir() for given in arguments.systems]
+    if any(are_runs):
+        refuse_options(arguments, ("threshold",), FILES_ALONE)
+    if all(are_runs):
+        refuse_options(arguments, ("gold", "train", "codebook"), FILES_ALONE)
 
 
 def _systems(arguments: argparse.Namespace) -> dict[str, list["Scored"]]:

@@ -55,6 +55,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def cut_sentence(tokens: int, notes: int) -> str:
+    """What a limit on length cost; corpora of earlier versions do not know how many notes it cut."""
+    return f"{tokens:,} tokens{f' of {notes:,} notes' if notes else ''} were cut by prepare.max_tokens"
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, stream: TextIO | None = None) -> None:
     """A table with aligned columns, numbers to the right."""
     cells = [[_cell(value) for value in row] for row in rows]

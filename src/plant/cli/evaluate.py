@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plant.evaluate.report import Report
     from plant.evaluate.scored import Scored
 
+FILES_ALONE = "is for files of predictions: a run has its own, leave the option out"
 HELP = "measure a run, or predictions in files, against the gold codes"
 
 
@@ -32,15 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", metavar="FOLDER", help="write report.html, .md and .json there (default: RUN/report)"
     )
-    parser.add_argument("--explanations", type=int, nargs="?", const=100, default=0, metavar="N",
+    parser.add_argument("--explanations", type=int, nargs="?", const=100, metavar="N",
                         help="measure also every explainer of the RUN's coder, on N reported notes (default: 100): "
                         "against the words that people marked, and by leaving words out")  # fmt: skip
     parser.add_argument("--explainers", default="", metavar="NAME,NAME", help="only these, and `random` to compare")
     parser.add_argument("--corpus", metavar="FOLDER", help="the corpus of the run (default: RUN/corpus)")
     parser.add_argument("--submission", metavar="FILE", help="write the run file of a shared task")
-    parser.add_argument(
-        "--task", choices=("cantemist", "codiesp"), default="cantemist", help="whose (default: cantemist)"
-    )
+    parser.add_argument("--task", choices=("cantemist", "codiesp"), help="whose (default: cantemist)")
     parser.add_argument("--top", type=int, metavar="N", help="submit the first N codes (default: the accepted ones)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
 
@@ -65,8 +64,9 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.evaluate.render import json_of, write_report
     from plant.stages.evaluate import Settings, evaluate
 
+    _check(arguments)
     scored, folder = _scored(arguments)
-    if arguments.explanations:
+    if arguments.explanations is not None:
         scored = _with_explanations(scored, arguments)
     settings = Settings(
         cutoffs=_cutoffs(arguments.cutoffs),
@@ -78,13 +78,44 @@ def run(arguments: argparse.Namespace) -> None:
     with progress() as tell:
         report = evaluate(scored, settings, progress=tell)
     if arguments.submission:
-        write_submission(scored, arguments.submission, task=arguments.task, top=arguments.top)
+        write_submission(scored, arguments.submission, task=arguments.task or "cantemist", top=arguments.top)
     if folder is not None:
         say(f"report: {write_report(report, folder)}")
     if arguments.json:
         print(json_of(report), end="")
     else:
         _print(report)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse numbers that count nothing, and options that nothing would obey."""
+    check_draws(arguments)
+    counts = {"--without-frequent": arguments.without_frequent or (), "--top": (arguments.top,)}
+    for option, numbers in {**counts, "--explanations": (arguments.explanations,)}.items():
+        if any(number is not None and number < 1 for number in numbers):
+            raise InputError(f"{option} {min(numbers)}: a number of at least 1")
+    if arguments.run_folder:
+        refuse_options(arguments, ("train", "codebook", "threshold", "name"), FILES_ALONE)
+    elif arguments.explanations is not None:
+        raise InputError("--explanations needs a RUN with a coder")
+    if not arguments.submission:
+        refuse_options(arguments, ("task", "top"), "says what --submission FILE writes, which is not given")
+    if arguments.explanations is None:
+        refuse_options(arguments, ("explainers", "corpus"), "goes with --explanations, which is not given")
+
+
+def check_draws(arguments: argparse.Namespace) -> None:
+    """Refuse rounds and seeds below 0."""
+    for option in ("rounds", "seed"):
+        if (number := getattr(arguments, option)) < 0:
+            raise InputError(f"--{option} {number}: a whole number, 0 or more")
+
+
+def refuse_options(arguments: argparse.Namespace, options: Sequence[str], reason: str) -> None:
+    """Refuse those of some options that are given, with the reason why none is obeyed here."""
+    for option in options:
+        if getattr(arguments, option) not in (None, "", []):
+            raise InputError(f"--{option} {reason}")
 
 
 def scored_from_file(arguments: argparse.Namespace, predictions: str, name: str) -> "Scored":
@@ -141,8 +172,6 @@ def _with_explanations(scored: "Scored", arguments: argparse.Namespace) -> "Scor
     from plant.cli.console import progress
     from plant.pipeline.explanations import measure_explanations
 
-    if not arguments.run_folder or arguments.explanations < 0:
-        raise InputError("--explanations needs a RUN with a coder, and a number of notes")
     names = [name.strip() for name in arguments.explainers.split(",") if name.strip()]
     corpus = Path(arguments.corpus) if arguments.corpus else None
     with progress() as tell:

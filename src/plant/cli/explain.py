@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import say
-from plant.cli.predict import add_coder_options
+from plant.cli.predict import Cut, add_coder_options, check_explainer, coder_folder
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,13 +22,17 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.data.sources.bare import read_texts
     from plant.errors import InputError
 
-    coder = Coder.load(arguments.coder)
+    check_explainer(arguments.explainer)
+    coder = Coder.load(coder_folder(arguments.coder))
     notes = read_texts(arguments.notes, text_column=arguments.text_column, id_column=arguments.id_column)
     note = next((note for note in notes if arguments.note in ("", note.id)), None)
     if note is None:
         raise InputError(f"there is no note {arguments.note!r} in {arguments.notes}")
+    cut = Cut(coder.fitted.members[0].prepare)
+    [note] = cut.watched([note])
     prediction = coder.explained(note, codes=arguments.code, explainer=arguments.explainer)
     print(terminal_text(note.text, prediction))
+    cut.tell()
     if arguments.html:
         from plant.artifact import atomic_file
 

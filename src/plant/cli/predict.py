@@ -3,13 +3,15 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plant.cli.console import progress, say
-from plant.errors import InputError
+from plant.cli.console import cut_sentence, progress, say
+from plant.errors import InputError, unknown
+from plant.recipe import Prepare
+from plant.types import Note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,12 +38,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.top < 0:
         raise InputError(f"--top {arguments.top}: a number of codes, 0 for the accepted ones alone")
-    coder = Coder.load(arguments.coder)
+    check_explainer(arguments.explainer)
+    coder = Coder.load(coder_folder(arguments.coder))
     if arguments.int8:
         coder = coder.quantized()
     notes = read_texts(arguments.notes, text_column=arguments.text_column, id_column=arguments.id_column)
+    cut = Cut(coder.fitted.members[0].prepare)
     predictions = coder.predict_stream(
-        notes, top=arguments.top, evidence=not arguments.no_evidence, explainer=arguments.explainer
+        cut.watched(notes), top=arguments.top, evidence=not arguments.no_evidence, explainer=arguments.explainer
     )
     if arguments.out:
         with progress() as tell:
@@ -51,6 +55,50 @@ def run(arguments: argparse.Namespace) -> None:
         for prediction in predictions:
             print(json.dumps(as_json(prediction), ensure_ascii=False))
             sys.stdout.flush()
+    cut.tell()
+
+
+@dataclass
+class Cut:
+    """What a coder cuts off the notes that pass by."""
+
+    prepare: Prepare
+    tokens: int = 0
+    notes: int = 0
+
+    def watched(self, notes: Iterable[Note]) -> Iterator[Note]:
+        """The same notes."""
+        from plant.data.encode import words_beyond
+
+        for note in notes:
+            beyond = words_beyond(note.text, self.prepare)
+            self.tokens += beyond
+            self.notes += beyond > 0
+            yield note
+
+    def tell(self) -> None:
+        """Say what was cut, if anything was."""
+        if self.tokens:
+            say(cut_sentence(self.tokens, self.notes))
+
+
+def coder_folder(folder: str) -> str:
+    """The folder, unless it is that of a run."""
+    path = Path(folder)
+    if not (path / "manifest.json").is_file() and (path / "coder" / "manifest.json").is_file():
+        raise InputError(f"{folder} is a run: its coder is {path / 'coder'}")
+    return folder
+
+
+def check_explainer(name: str) -> None:
+    """Refuse a name that is no explainer's, whether it will be used or not."""
+    if not name:
+        return
+    from plant.explain.table import EXPLAINERS
+    from plant.stages.explanations import CONTRIBUTION
+
+    if name not in (*EXPLAINERS, CONTRIBUTION):
+        raise InputError(unknown("explainer", name, (*EXPLAINERS, CONTRIBUTION)))
 
 
 def as_json(prediction: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import fields
 from pathlib import Path
 
-from plant.cli.console import progress, say
+from plant.cli.console import cut_sentence, progress, say
 from plant.cli.options import add_plan_options, add_recipe_options, chosen_recipe
 from plant.data.sources.options import SourceOptions
 
@@ -67,4 +67,4 @@ def run(arguments: argparse.Namespace) -> None:
     for what, count in facts["left_out"].items():
         say(f"left out: {count:,} {what}")
     if facts["tokens_lost"]:
-        say(f"{facts['tokens_lost']:,} tokens were cut by prepare.max_tokens")
+        say(cut_sentence(facts["tokens_lost"], facts.get("notes_cut", 0)))

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from plant.cli.console import print_table, progress, say
+from plant.cli.console import cut_sentence, print_table, progress, say
 from plant.cli.options import add_device_option, add_plan_options, add_recipe_options, chosen_device, chosen_recipe
 from plant.cli.prepare import add_source_options, request_of
 
@@ -34,6 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
         shared = Path(arguments.shared) if arguments.shared else None
         request = request_of(arguments)
         done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, told=_told)
+    if done.tokens_lost:
+        say(cut_sentence(done.tokens_lost, done.notes_cut))
     say(f"coder: {out / 'coder'}")
     if done.report is None:
         say("no split is reported; name one with --report to measure this coder")

@@ -64,8 +64,15 @@ def _folder(words: Sequence[str], *, meant: str) -> Path:
     if path.is_dir() and not (path / "manifest.json").is_file():
         inner = part or meant
         folders = (path / name for name in (inner, f"{inner}-forward", f"{inner}-backward"))
-        return next((folder for folder in folders if (folder / "manifest.json").is_file()), path)
+        found = next((folder for folder in folders if (folder / "manifest.json").is_file()), None)
+        if found is None:
+            raise InputError(f"{path} has no {inner}; it has {', '.join(_parts(path)) or 'no part of a run'}")
+        return found
     return path
+
+
+def _parts(run: Path) -> list[str]:
+    return [name for name in PARTS if (run / name / "manifest.json").is_file()]
 
 
 def _show_corpus(corpus: "Corpus", arguments: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from plant.errors import InputError
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", default="baselines", help="baselines or planting (default: baselines)")
     parser.add_argument("--corpus", required=True, metavar="SOURCE", help="as SOURCE of `plant run`")
-    parser.add_argument("--recipes", default="", metavar="NAME,NAME",
+    parser.add_argument("--recipes", metavar="NAME,NAME",
                         help="these instead; the first is the reference (without a GPU, the study takes the -small "
                         "recipes of published systems)")  # fmt: skip
     parser.add_argument("--seeds", default="1,2,3", help="of each recipe (default: 1,2,3)")
@@ -46,8 +46,11 @@ def run(arguments: argparse.Namespace) -> None:
 def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:
     from plant.pipeline.study import recipes_of
 
-    if arguments.recipes:
-        return tuple(arguments.recipes.split(","))
+    if arguments.recipes is not None:
+        names = tuple(name.strip() for name in arguments.recipes.split(","))
+        if not all(names):
+            raise InputError(f"--recipes {arguments.recipes!r} lacks a name: give them as NAME,NAME")
+        return names
     import torch
 
     return recipes_of(arguments.study, gpu=torch.cuda.is_available())

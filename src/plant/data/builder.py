@@ -36,6 +36,7 @@ class Builder:
     splits: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     tokens_lost: int = 0
+    notes_cut: int = 0
 
     def __post_init__(self) -> None:
         self.tokens = Ragged(self._spool("tokens", np.int32))
@@ -64,6 +65,7 @@ class Builder:
         starts, ends = find_words(points, keep_numbers=self.recipe.keep_numbers)
         limit = self.recipe.max_tokens or len(starts)
         self.tokens_lost += max(0, len(starts) - limit)
+        self.notes_cut += len(starts) > limit
         starts, ends = starts[:limit], ends[:limit]
         self.tokens.append(self.surfaces.number(points, starts, ends))
         self.char_starts.append(starts)
@@ -118,6 +120,7 @@ def _finished(builder: Builder, codebook: CodeBook | None, plan: Plan, *, make_s
         role=roles,
         groups=_anonymous(builder.groups),
         tokens_lost=builder.tokens_lost,
+        notes_cut=builder.notes_cut,
     )
 
 

@@ -88,6 +88,7 @@ class Corpus:
     role: NDArray[np.int8]  # per document, a `Role`
     groups: tuple[str, ...]  # patients by number, per document; empty where unknown
     tokens_lost: int = 0  # to an explicit limit on length
+    notes_cut: int = 0  # by that limit
 
 
 @dataclass(frozen=True)

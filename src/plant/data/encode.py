@@ -32,6 +32,13 @@ def encode_texts(texts: Sequence[str], vocab: Vocab, recipe: Prepare, *, ids: Se
     )
 
 
+def words_beyond(text: str, recipe: Prepare) -> int:
+    """How many words of a text the recipe cuts off."""
+    if not recipe.max_tokens:
+        return 0
+    return max(0, len(tokenize(text, keep_numbers=recipe.keep_numbers).forms) - recipe.max_tokens)
+
+
 def _joined(parts: Sequence[np.ndarray], dtype: type) -> np.ndarray:
     return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
 

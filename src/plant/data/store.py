@@ -56,6 +56,7 @@ def load_corpus(path: Path | str) -> Corpus:
         role=np.asarray(artifact.tensors["role"]),
         groups=tuple(names["groups"]),
         tokens_lost=artifact.manifest.facts["tokens_lost"],
+        notes_cut=artifact.manifest.facts.get("notes_cut", 0),
     )
 
 
@@ -77,6 +78,7 @@ def corpus_facts(corpus: Corpus, source: Source | None = None) -> dict[str, Any]
         "codes": len(corpus.codes),
         "tokens": int(corpus.documents.token_starts[-1]),
         "tokens_lost": corpus.tokens_lost,
+        **({"notes_cut": corpus.notes_cut} if corpus.notes_cut else {}),  # without it, digests are as they were
         "vocabulary": len(corpus.vocab),
         "split_manifest": split_manifest(name, corpus.documents.ids, parts).to_dict(),
     }

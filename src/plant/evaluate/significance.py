@@ -45,7 +45,8 @@ def valued(
     if not rounds or len(outcome) < 2:
         return {name: Value(value) for name, value in values.items()}
     draws = _resampled(outcome, resampled, rounds, seed)
-    return {name: _interval(value, draws.get(name), level) for name, value in values.items()}
+    shares = {measure.name for measure in measures if measure.share}
+    return {name: _interval(value, draws.get(name), level, share=name in shares) for name, value in values.items()}
 
 
 def randomisation(
@@ -117,8 +118,10 @@ def _block_sizes(rounds: int, outcome: Outcome) -> Iterator[int]:
         yield min(size, rounds - first)
 
 
-def _interval(value: float, draws: Numbers | None, level: float) -> Value:
+def _interval(value: float, draws: Numbers | None, level: float, *, share: bool) -> Value:
+    """Laid around the value, and cut where no such number can be: nothing is below 0, no share above 1."""
     if draws is None:
         return Value(value)
-    low, high = np.quantile(draws - draws.mean(), [(1 - level) / 2, (1 + level) / 2])
-    return Value(value, round(float(value + low), DECIMALS), round(float(value + high), DECIMALS))
+    ends = value + np.quantile(draws - draws.mean(), [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.clip(ends, 0.0, 1.0 if share else np.inf)
+    return Value(value, round(float(low), DECIMALS), round(float(high), DECIMALS))

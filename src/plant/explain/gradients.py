@@ -50,8 +50,15 @@ def _slopes(
     states = (encoded.states * scale).requires_grad_()
     with torch.enable_grad():
         logits = classifier.decoder(Encoded(states, encoded.tokens, encoded.mask)).logits
-        slopes = [
-            torch.autograd.grad(logits[:, label].sum(), states, retain_graph=True)[0] for label in labels.tolist()
-        ]
+        slopes = [_slope(logits[:, label].sum(), states) for label in labels.tolist()]
     weights = torch.stack([(slope * encoded.states).sum(-1) for slope in slopes], dim=1)
     return torch.where(encoded.mask.unsqueeze(1), weights, 0.0)
+
+
+def _slope(logit: Float[Tensor, ""], states: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch time size"]:
+    slope = None
+    if logit.requires_grad:
+        (slope,) = torch.autograd.grad(logit, states, retain_graph=True, allow_unused=True)
+    if slope is None:
+        raise InputError("this decoder does not look at the encoder's states: explain it by attention or occlusion")
+    return slope

@@ -28,13 +28,15 @@ def measure_explanations(
     for name in names:
         if name not in NAMES:
             raise InputError(unknown("explainer", name, NAMES))
-    fitted, source = load_coder(run / "coder"), load_corpus(corpus or run / "corpus")
+    folder = corpus or run / "corpus"
+    fitted, source = load_coder(run / "coder"), load_corpus(folder)
     reported = explained_codes(fitted, held_out(source, Role.REPORT, fitted.codes), notes=notes)
     if not reported.examples:
         raise InputError(f"{run}: the coder accepts no code that could be explained in {notes:,} reported notes")
     tuning = explained_codes(fitted, held_out(source, Role.CHOOSE, fitted.codes), notes=notes)
     keeper = InFolder(run / "explanations", told)
-    inputs = {"coder": read_manifest(run / "coder").digest, "notes": str(notes)}
+    digests = {"coder": read_manifest(run / "coder").digest, "corpus": read_manifest(folder).digest}
+    inputs = {**digests, "notes": str(notes)}
     return {
         name: keeper.once(
             name,

@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -61,7 +62,27 @@ def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progr
 def inputs_of(request: Request, recipe: Recipe) -> dict[str, str]:
     """All that decides what a prepared corpus holds."""
     section = {"request": asdict(request), "prepare": asdict(recipe.prepare)}
-    return {"source": fingerprint(request.source), "request": digest_of(section)}
+    options = request.options
+    named = files_digest((options.codebook, options.codes_file, options.splits))
+    return {"source": fingerprint(request.source), "request": digest_of(section), **named}
+
+
+def recipe_inputs(recipe: Recipe, members: Sequence[Recipe]) -> dict[str, str]:
+    """All that a recipe decides: its knobs, those of its members, and what the files hold that they name."""
+    tables = {"members": digest_of([asdict(member) for member in members])} if recipe.members else {}
+    return {"recipe": digest_of(asdict(recipe)), **tables, **recipe_files(members)}
+
+
+def recipe_files(members: Sequence[Recipe]) -> dict[str, str]:
+    """A digest of the files and folders that recipes name; nothing where they name none."""
+    naming = [name for member in members for name in (member.naming.synonyms, member.naming.codes)]
+    return files_digest([*naming, *(str(member.encoder.options.get("folder", "")) for member in members)])
+
+
+def files_digest(names: Iterable[str]) -> dict[str, str]:
+    """A digest of what files hold, as a further input; none where no file is named."""
+    named = [fingerprint(name) if name else "" for name in names]
+    return {"files": digest_of(named)} if any(named) else {}
 
 
 def fingerprint(source: str) -> str:

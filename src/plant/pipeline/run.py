@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from plant.artifact import atomic_file
 from plant.data import store
 from plant.data.corpus import Corpus, Role
 from plant.evaluate import scored as predictions
 from plant.evaluate.report import Report
-from plant.keeper import InFolder, Shared, digest_of, named_by
-from plant.pipeline.prepare import Request, inputs_of, prepare_once
+from plant.keeper import InFolder, Shared, named_by
+from plant.pipeline.prepare import Request, inputs_of, prepare_once, recipe_files, recipe_inputs
 from plant.recipe import Recipe, recipe_table
 from plant.stages import fitted as coders
 from plant.stages.evaluate import evaluate
@@ -24,11 +25,13 @@ from plant.types import Progress, silent
 
 @dataclass(frozen=True)
 class Run:
-    """What a run leaves: the coder, and the report where some notes are reported."""
+    """What a run leaves: the coder, the report where some notes are reported, and what was cut of the corpus."""
 
     folder: Path
     coder: FittedCoder
     report: Report | None
+    tokens_lost: int = 0
+    notes_cut: int = 0
 
 
 def run(
@@ -47,7 +50,8 @@ def run(
     What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
     """
     out.mkdir(parents=True, exist_ok=True)
-    first = member_recipes(recipe)[0]
+    members = member_recipes(recipe)
+    first = members[0]
     folder = shared / named_by("corpus", inputs_of(request, first)) if shared else out / "corpus"
     made = prepare_once(request, folder, first, progress=progress)
     told("corpus", made.new)
@@ -56,32 +60,39 @@ def run(
     keeper = InFolder(out, told)
     stages = Shared(shared, keeper) if shared else keeper
     settings = Settings(stages, device, TrainingLog(out / "training.jsonl", out / "events").write, progress)
-    inputs = {"corpus": digest, "recipe": digest_of(recipe_table(recipe))}
-    splits = made.manifest.facts["split_manifest"]
+    inputs = {"corpus": digest, **recipe_inputs(recipe, members)}
+    files = recipe_files(members).get("files", "")
+    facts = {"name": name, "splits": made.manifest.facts["split_manifest"]}
     coder = keeper.once(
         "coder",
         inputs,
-        lambda: fit_coder(corpus, recipe, settings, digest=digest, facts={"name": name, "splits": splits}),
+        lambda: fit_coder(corpus, recipe, settings, digest=digest, files=files, facts=facts),
         kind=coders.KIND,
         save=save_coder,
         load=load_coder,
     )
     keeper.drop_checkpoints()
-    return Run(out, coder, _reported(corpus, coder, keeper, inputs, name=name, progress=progress))
+    report = _reported(corpus, coder, keeper, inputs, name=name, progress=progress)
+    return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut)
 
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """One JSON line per epoch, and the same for TensorBoard where it is installed."""
+    """One JSON line per epoch, and the same for TensorBoard where it is installed.
+
+    An epoch that is trained again, after a kill or with another recipe, takes the place of the one before and of those
+    that came after it.
+    """
 
     path: Path
     events: Path
 
     def write(self, member: str, epoch: Epoch) -> None:
-        """Append an epoch."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"member": member, **asdict(epoch)}) + "\n")
+        """Write an epoch behind the earlier ones."""
+        written = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+        kept = [line for line in written if _stays(line, member, epoch.number)]
+        with atomic_file(self.path) as temporary:
+            temporary.write_text("\n".join([*kept, json.dumps({"member": member, **asdict(epoch)})]) + "\n")
         self._write_events(member, epoch)
 
     def _write_events(self, member: str, epoch: Epoch) -> None:
@@ -93,6 +104,14 @@ class TrainingLog:
             writer.add_scalar("loss", epoch.loss, epoch.number)
             for name, value in epoch.measures.items():
                 writer.add_scalar(f"choosing notes/{name}", value, epoch.number)
+
+
+def _stays(line: str, member: str, number: int) -> bool:
+    """Whether a line is whole, and tells of another member or an earlier epoch."""
+    if not line.endswith("}"):
+        return False
+    told = json.loads(line)
+    return bool(told["member"] != member or told["number"] < number)
 
 
 def _reported(

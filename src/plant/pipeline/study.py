@@ -1,15 +1,11 @@
 """A study: recipes x seeds on the same splits, one after the other, and one table."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from plant.artifact import TENSORS, atomic_file, read_tensors
 from plant.errors import InputError
@@ -18,8 +14,9 @@ from plant.evaluate.compare import COMPARED, Comparison, compare
 from plant.evaluate.outcome import outcome_of
 from plant.evaluate.scored import Scored, load_scored
 from plant.keeper import digest_of
-from plant.pipeline.prepare import fingerprint
-from plant.recipe import load_recipe, recipe_table
+from plant.pipeline.prepare import fingerprint, recipe_files
+from plant.pipeline.processes import in_own_process
+from plant.recipe import Recipe, load_recipe, recipe_table
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
              "effective-can", "lsan")  # fmt: skip
@@ -36,6 +33,9 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
     ),
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
+
+TRACEBACK = "Traceback (most recent call last):"
+SPENT = "spent.json"
 
 Call = Callable[[Sequence[str], Path], float | None]
 """Called as `call(arguments, log)`: runs `plant` with these; the peak of its memory in megabytes, None if it failed."""
@@ -100,11 +100,15 @@ def study(
     Seed by seed, so that a study that was stopped has rows of all recipes. A recipe that fails does not stop the rest.
     `call` carries out one run, by itself in a process of its own.
     """
+    recipes, seeds = tuple(dict.fromkeys(recipes)), tuple(dict.fromkeys(seeds))
+    _check_names(recipes)
     about = [fingerprint(source), *options]
-    planned = [_planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
+    fittings = [planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
+    if source != "demo" and not Path(source).exists():
+        raise InputError(f"there is no file or folder {source!r} ('demo' is the embedded corpus)")
     costs: dict[Fitting, Cost] = {}
-    for place, fitting in enumerate(planned, start=1):
-        told(f"{place} of {len(planned)}: {fitting} (log: {fitting.folder / 'run.log'})")
+    for place, fitting in enumerate(fittings, start=1):
+        told(f"{place} of {len(fittings)}: {fitting} (log: {fitting.folder / 'run.log'})")
         changes = [*overrides, f"seed={fitting.seed}"]
         arguments = ["run", source, *options, "--shared", str(out / "shared"), *_settings(changes)]
         cost = _run(fitting, arguments, call or in_own_process)
@@ -112,14 +116,25 @@ def study(
             told(f"    failed: {last_words(fitting.folder)}")
             continue
         costs[fitting] = cost
-        left = minutes_left(planned[place:], costs)
+        left = minutes_left(fittings[place:], costs)
         told(f"    {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB; about {left:.0f} minutes left")
-    return _compared(recipes, planned, costs)
+    return _compared(recipes, fittings, costs)
 
 
-def _planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
-    tables = _tables(recipe, [*overrides, f"seed={seed}"])
-    return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", digest_of([*about, *tables]))
+def planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
+    """The run of a recipe with a seed; `about` is what all runs are made from."""
+    fitted = _with_members(recipe, [*overrides, f"seed={seed}"])
+    made_from = [*about, *map(recipe_table, fitted), *recipe_files(fitted).values()]
+    return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", digest_of(made_from))
+
+
+def _check_names(recipes: Sequence[str]) -> None:
+    """Refuse recipes whose runs would lie in the same folder."""
+    by_stem: dict[str, str] = {}
+    for recipe in recipes:
+        if other := by_stem.get(Path(recipe).stem):
+            raise InputError(f"the runs of {other} and {recipe} would share a folder: rename one of the recipe files")
+        by_stem[Path(recipe).stem] = recipe
 
 
 def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> float:
@@ -130,9 +145,13 @@ def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> f
 
 
 def last_words(folder: Path) -> str:
-    """The last line of a run's log."""
-    lines = (folder / "run.log").read_text(encoding="utf-8").strip().splitlines()
-    return lines[-1] if lines else "without a word"
+    """The last line of a run's log; where it ends in a traceback, the line that names the error, and where to look."""
+    log = folder / "run.log"
+    _, traceback, after = log.read_text(encoding="utf-8").strip().rpartition(TRACEBACK)
+    if traceback:
+        error = next((line for line in after.splitlines() if line and not line.startswith(" ")), "an error")
+        return f"{error} (a bug: its traceback is in {log})"
+    return after.splitlines()[-1] if after else "without a word"
 
 
 def _compared(recipes: Sequence[str], planned: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> Study:
@@ -160,33 +179,41 @@ def _run(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | None:
     if (found := _cost(folder)) and found.made_from == fitting.made_from:
         return found
     folder.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
+    before, started = minutes_spent(folder, fitting.made_from), time.monotonic()
+    _write_json(folder / SPENT, {"made_from": fitting.made_from, "minutes": before, "started": time.time()})
     peak = call([*arguments, "--recipe", fitting.recipe, "--out", str(folder)], folder / "run.log")
     if peak is None:
         return None
-    cost = Cost((time.monotonic() - started) / 60, peak, _parameters(folder / "coder"), fitting.made_from)
-    with atomic_file(folder / "cost.json") as temporary:
-        temporary.write_text(json.dumps(asdict(cost)), encoding="utf-8")
+    minutes = before + (time.monotonic() - started) / 60
+    cost = Cost(minutes, peak, _parameters(folder / "coder"), fitting.made_from)
+    _write_json(folder / "cost.json", asdict(cost))
+    (folder / SPENT).unlink()
     return cost
 
 
-def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
-    """`plant` in a process of its own, so that its memory is its own: its peak in megabytes, None where it failed."""
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
-    with log.open("w", encoding="utf-8") as lines:
-        process = subprocess.Popen(command, stdout=lines, stderr=lines)
-        _, status, usage = os.wait4(process.pid, 0)
-    return None if status else usage.ru_maxrss / 1024
+def minutes_spent(folder: Path, made_from: str) -> float:
+    """What earlier attempts at a run took that were cut short: from their start to the last line of their log."""
+    path, log = folder / SPENT, folder / "run.log"
+    spent = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if spent.get("made_from") != made_from:
+        return 0.0
+    last = log.stat().st_mtime if log.is_file() else 0.0
+    return float(spent["minutes"] + max(0.0, last - spent["started"]) / 60)
+
+
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _settings(changes: Sequence[str]) -> list[str]:
     return [word for change in changes for word in ("--set", change)]
 
 
-def _tables(name: str, changes: Sequence[str]) -> list[dict[str, Any]]:
+def _with_members(name: str, changes: Sequence[str]) -> list[Recipe]:
     """A recipe, and those that it averages."""
     recipe = load_recipe(name, changes)
-    return [recipe_table(recipe), *(recipe_table(load_recipe(member, changes)) for member in recipe.members)]
+    return [recipe, *(load_recipe(member, changes) for member in recipe.members)]
 
 
 def _cost(folder: Path) -> Cost | None:

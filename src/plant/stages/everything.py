@@ -70,9 +70,13 @@ def fit_coder(
     settings: Settings | None = None,
     *,
     digest: str = "",
+    files: str = "",
     facts: Mapping[str, Any] | None = None,
 ) -> FittedCoder:
-    """Fit every member of a recipe, then thresholds and temperature; `digest` names the corpus to the keeper."""
+    """Fit every member of a recipe, then thresholds and temperature.
+
+    To the keeper, `digest` stands for the corpus and `files` for what the files hold that the recipe names.
+    """
     settings = settings or Settings()
     members = member_recipes(recipe)
     view = training_view(corpus)
@@ -85,7 +89,7 @@ def fit_coder(
     models: list[Model] = []
     for number, member in enumerate(members):
         name = f"member{number}" if recipe.members else "model"
-        stages = _Stages(corpus, view, choosing, member, settings, digest, name)
+        stages = _Stages(corpus, view, choosing, member, settings, digest, name, files)
         model, history = stages.model()
         models.append(model)
         histories[name] = history
@@ -195,6 +199,7 @@ class _Stages:
     settings: Settings
     digest: str
     name: str
+    files: str = ""
 
     def model(self) -> tuple[Model, tuple[Epoch, ...]]:
         if self.recipe.system == "prior":
@@ -343,7 +348,8 @@ class _Stages:
         """The corpus and the sections of the recipe that decide a stage; all of it where none are named."""
         table = asdict(self.recipe)
         chosen = {section: table[section] for section in sections} if sections else table
-        return {"corpus": self.digest, "recipe": digest_of(chosen)}
+        files = {"files": self.files} if self.files and not sections else {}  # no section alone names a file
+        return {"corpus": self.digest, "recipe": digest_of(chosen), **files}
 
 
 def unlabelled(corpus: Corpus) -> Documents:

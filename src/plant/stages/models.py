@@ -1,6 +1,6 @@
 """What a coder holds: something that gives each code of a note a probability, and can be packed into arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -254,8 +254,26 @@ class BlendedReading:
         return blended([member.scores for member in self.members], self.log_odds, self.blend, known)
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
-        every = [member.weigh(row, labels, explainer=explainer) for member in self.members]
-        return np.average(every, axis=0, weights=self.blend.weights).astype(np.float32)
+        shares: list[float] = self.blend.weights.tolist()
+        return _weighed(self.members, shares, lambda member: member.weigh(row, labels, explainer=explainer))
+
+
+def _weighed(
+    members: Sequence[Reading], shares: Sequence[float], weigh: Callable[[Reading], NDArray[np.float32]]
+) -> NDArray[np.float32]:
+    """The mean by shares of what members say of words, of those that can be explained in this way."""
+    found: list[NDArray[np.float32]] = []
+    counted: list[float] = []
+    refusals: list[InputError] = []
+    for member, share in zip(members, shares, strict=True):
+        try:
+            found.append(weigh(member))
+            counted.append(share)
+        except InputError as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return np.average(found, axis=0, weights=counted if any(counted) else None).astype(np.float32)
 
 
 def _known(reading: Reading, n_labels: int) -> NDArray[np.bool_]:
@@ -293,8 +311,8 @@ class AveragedReading:
         return np.mean([member.scores for member in self.members], axis=0, dtype=np.float32)
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
-        every = [member.weigh(row, labels, explainer=explainer) for member in self.members]
-        return np.mean(every, axis=0, dtype=np.float32)
+        same = [1.0] * len(self.members)
+        return _weighed(self.members, same, lambda member: member.weigh(row, labels, explainer=explainer))
 
 
 @dataclass(frozen=True)

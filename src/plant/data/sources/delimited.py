@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import BinaryIO
+from typing import Protocol
 
 NEVER_CLOSED = "a quote is opened and never closed"
 STRAY_QUOTE = "a quote stands where none may stand; quotes inside of a quoted cell are doubled"
@@ -17,6 +17,12 @@ AHEAD = 1 << 16  # bytes to look ahead for lines without quotes
 UNFINISHED = -1
 
 Row = tuple[int, list[str]]
+
+
+class Readable(Protocol):
+    """Where bytes come from."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class RowError(Exception):
@@ -36,7 +42,7 @@ class Dialect:
     block: int = 1 << 20
 
 
-def read_rows(stream: BinaryIO, dialect: Dialect) -> Iterator[Row]:
+def read_rows(stream: Readable, dialect: Dialect) -> Iterator[Row]:
     """The rows that are not blank, each with the line it begins at; lines end in \\n, \\r\\n or \\r."""
     content, line, finished = b"", 1, False
     while not finished:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from plant.data.sources.delimited import Dialect, Row, RowError, read_rows
+from plant.data.sources.delimited import Dialect, Readable, Row, RowError, read_rows
 from plant.errors import InputError
 
 MAX_ROW = 50_000_000
@@ -49,10 +49,15 @@ def csv_rows(path: Path, *, delimiter: str = ",", limit: int = MAX_ROW) -> Itera
     """The rows of a table with the lines they begin at; cells may hold line breaks and doubled quotes."""
     with open_bytes(path) as stream:
         _skip_mark(stream, path)
-        try:
-            yield from read_rows(stream, Dialect(delimiter, limit))
-        except RowError as error:
-            raise InputError(f"{path}, line {error.line}: {error}") from error
+        yield from named_rows(stream, Dialect(delimiter, limit), where=str(path))
+
+
+def named_rows(stream: Readable, dialect: Dialect, *, where: str) -> Iterator[Row]:
+    """The rows of a stream; what is wrong with one becomes an InputError that names its line."""
+    try:
+        yield from read_rows(stream, dialect)
+    except RowError as error:
+        raise InputError(f"{where}, line {error.line}: {error}") from error
 
 
 def json_rows(path: Path, *, limit: int = MAX_ROW) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from plant.data.sources.delimited import Row
 from plant.data.sources.files import MAX_ROW, csv_rows, json_rows, suffix_of
 from plant.errors import InputError, unknown
 
@@ -23,7 +24,7 @@ def records(path: Path, *, limit: int = MAX_ROW) -> Iterator[Placed]:
         return _parquet_records(path)
     if kind in ("jsonl", "ndjson"):
         return ((f"{path}, line {line}", record) for line, record in json_rows(path, limit=limit))
-    return _csv_records(path, delimiter="," if kind == "csv" else "\t", limit=limit)
+    return by_column(csv_rows(path, delimiter="," if kind == "csv" else "\t", limit=limit), where=str(path))
 
 
 def count_records(path: Path) -> int | None:
@@ -36,15 +37,15 @@ def count_records(path: Path) -> int | None:
         return int(polars.scan_parquet(path).select(polars.len()).collect().item())
 
 
-def _csv_records(path: Path, *, delimiter: str, limit: int) -> Iterator[Placed]:
-    rows = csv_rows(path, delimiter=delimiter, limit=limit)
+def by_column(rows: Iterator[Row], *, where: str) -> Iterator[Placed]:
+    """Rows by the names in the first of them."""
     _, header = next(rows, (0, []))
     if len(set(header)) < len(header):
-        raise InputError(f"{path}: two columns have the same name in the first line")
+        raise InputError(f"{where}: two columns have the same name in the first line")
     for line, row in rows:
         if len(row) != len(header):
-            raise InputError(f"{path}, line {line}: the row has {len(row)} cells, the first line names {len(header)}")
-        yield f"{path}, line {line}", dict(zip(header, row, strict=True))
+            raise InputError(f"{where}, line {line}: the row has {len(row)} cells, the first line names {len(header)}")
+        yield f"{where}, line {line}", dict(zip(header, row, strict=True))
 
 
 def _parquet_records(path: Path) -> Iterator[Placed]:
