@@ -19,7 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="a .jsonl or .parquet file (default: standard output)")
     parser.add_argument("--top", type=int, default=15, help="codes per note besides the accepted ones (default: 15)")
     parser.add_argument("--no-evidence", action="store_true", help="do not look for the words: several times faster")
-    parser.add_argument("--int8", action="store_true", help="run in 8-bit integers: faster, nearly the same")
+    parser.add_argument(
+        "--int8",
+        action="store_true",
+        help="run in 8-bit integers, nearly the same (coders with an awd-lstm encoder only)",
+    )
 
 
 def add_coder_options(parser: argparse.ArgumentParser) -> None:

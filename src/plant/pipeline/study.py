@@ -17,6 +17,7 @@ from plant.keeper import digest_of
 from plant.pipeline.prepare import fingerprint, recipe_files
 from plant.pipeline.processes import in_own_process
 from plant.recipe import Recipe, load_recipe, recipe_table
+from plant.stages.everything import member_recipes
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
              "effective-can", "lsan")  # fmt: skip
@@ -213,7 +214,7 @@ def _settings(changes: Sequence[str]) -> list[str]:
 def _with_members(name: str, changes: Sequence[str]) -> list[Recipe]:
     """A recipe, and those that it averages."""
     recipe = load_recipe(name, changes)
-    return [recipe, *(load_recipe(member, changes) for member in recipe.members)]
+    return [recipe, *(member_recipes(recipe) if recipe.members else ())]
 
 
 def _cost(folder: Path) -> Cost | None:
