@@ -64,7 +64,9 @@ class Coder:
         rows = code_rows(codes, texts=len(texts))
         names = [""] * len(texts) if groups is None else name_list(groups, "groups", texts=len(texts))
         if not isinstance(codebook, CodeBook | None):
-            raise InputError(f"codebook must be a CodeBook, such as read_codebook(path) makes, not {codebook!r}")
+            raise InputError(
+                f"codebook must be a CodeBook, such as read_codebook(path) makes, not {type(codebook).__name__}"
+            )
         notes = _notes(texts, rows, names)
         prepare = member_recipes(self.recipe)[0].prepare
         plan = Plan(fit=("train",), choose=share_of_notes(choose))
@@ -158,11 +160,13 @@ class Coder:
 def _recipe(recipe: str | Path | Recipe, changes: tuple[str, ...]) -> Recipe:
     for change in changes:
         if not isinstance(change, str):
-            raise RecipeError(f"changes are strings such as 'fit.epochs=3', not {change!r}")
+            raise RecipeError(f"changes are strings such as 'fit.epochs=3', not {type(change).__name__}")
     if isinstance(recipe, Recipe):
         return change_recipe(recipe, changes)
     if not isinstance(recipe, str | Path):
-        raise RecipeError(f"a coder takes the name of a recipe, the path of a .toml file or a Recipe, not {recipe!r}")
+        raise RecipeError(
+            f"a coder takes the name of a recipe, the path of a .toml file or a Recipe, not {type(recipe).__name__}"
+        )
     return load_recipe(str(recipe), changes)
 
 

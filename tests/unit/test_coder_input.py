@@ -129,3 +129,16 @@ def test_a_coder_takes_recipes_and_nothing_else(tmp_path: Path) -> None:
         Coder("plant", {"fit.epochs": 1})  # type: ignore[arg-type]
     with pytest.raises(RecipeError, match="fit.batch must be at least 1"):
         Coder(replace(Recipe(), fit=replace(Recipe().fit, batch=0)))
+
+
+@pytest.mark.parametrize("build", [lambda text: Coder([text]), lambda text: Coder("prior", [text])])
+def test_a_text_in_the_place_of_a_recipe_is_not_quoted(build: Callable[[str], Coder]) -> None:
+    with pytest.raises(RecipeError) as error:
+        build("Mrs Smith has diabetes")
+    assert "Smith" not in str(error.value)
+
+
+def test_a_text_in_the_place_of_a_code_book_is_not_quoted() -> None:
+    with pytest.raises(InputError) as error:
+        Coder("prior").fit(["a"], [["I10"]], codebook="Mrs Smith has diabetes")  # type: ignore[arg-type]
+    assert "Smith" not in str(error.value)
