@@ -123,7 +123,7 @@ def test_a_coder_takes_recipes_and_nothing_else(tmp_path: Path) -> None:
     assert Coder(load_recipe("plant")).recipe == load_recipe("plant")
     (tmp_path / "mine.toml").write_text("seed = 4\n")
     assert Coder(tmp_path / "mine.toml").recipe.seed == 4
-    with pytest.raises(RecipeError, match="a coder takes the name of a recipe.* not 3"):
+    with pytest.raises(RecipeError, match="a coder takes the name of a recipe.* not int"):
         Coder(3)  # type: ignore[arg-type]
     with pytest.raises(RecipeError, match="changes are strings"):
         Coder("plant", {"fit.epochs": 1})  # type: ignore[arg-type]
