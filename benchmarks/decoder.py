@@ -25,7 +25,7 @@ from torch import Tensor
 
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
-from plant.nn.ranker import RANKERS
+from plant.nn.planting.ranker import RANKERS
 from plant.relevance.relevance import Relevance
 from plant.tensors import Encoded
 

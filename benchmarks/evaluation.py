@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.evaluate.measures import measure, measures_for
-from plant.evaluate.outcome import Outcome, outcome_of
-from plant.evaluate.scored import Frame, Scored, scored_by_lists, scored_densely
-from plant.evaluate.significance import randomisation
+from plant.evaluate.measures.table import measure, measures_for
+from plant.evaluate.scores.outcome import Outcome, outcome_of
+from plant.evaluate.scores.scored import Frame, Scored, scored_by_lists, scored_densely
+from plant.evaluate.significance.resampling import randomisation
 from plant.stages.evaluate import Settings, evaluate
 
 DOCUMENTS, LABELS, CODES_PER_DOCUMENT = 20_000, 8_929, 15

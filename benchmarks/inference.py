@@ -27,18 +27,18 @@ from torch import Tensor, nn
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, Role, gold_codes, take
 from plant.data.store import load_corpus
-from plant.evaluate.measures import measure
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.scored import scored_densely
-from plant.nn.build import Given
+from plant.evaluate.measures.table import measure
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import scored_densely
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.losses import BCE
-from plant.nn.ranker import RANKERS
+from plant.nn.parts.build import Given
+from plant.nn.planting.ranker import RANKERS
 from plant.pipeline.prepare import Request
 from plant.pipeline.run import run
-from plant.recipe import load_recipe
+from plant.recipe.reading import load_recipe
 from plant.stages.fitted import FittedCoder, load_coder
 from plant.stages.models import ClassifierModel
 from plant.text.vocab import PADDING, Vocab

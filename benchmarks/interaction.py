@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from plant.nn.decoders.interaction import Interaction
-from plant.nn.names import Names
+from plant.nn.matching.names import Names
 from plant.tensors import Encoded
 
 VOCAB, SIZE, RUNS = 20_000, 128, 3

@@ -19,10 +19,10 @@ from inference import made_up_notes
 
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents
-from plant.evaluate.lists import starts_of
-from plant.nn.build import Given, build_classifier
-from plant.nn.ranker import RANKERS
-from plant.recipe import Fit, Part, Recipe
+from plant.evaluate.scores.lists import starts_of
+from plant.nn.parts.build import Given, build_classifier
+from plant.nn.planting.ranker import RANKERS
+from plant.recipe.schema import Fit, Part, Recipe
 from plant.stages.fit import judge_on
 from plant.stages.fitted import FittedCoder
 from plant.stages.models import ClassifierModel

@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from plant.nn.language_model import AWDLSTM, Carry, Dropouts
-from plant.nn.quantized import Int8AWDLSTM
+from plant.nn.language.awd_lstm import AWDLSTM, Carry, Dropouts
+from plant.nn.language.quantized import Int8AWDLSTM
 
 VOCAB, EMBEDDING, HIDDEN, LAYERS, SEGMENT = 10_000, 400, 1152, 3, 72
 SEGMENTS = {1: 6, 16: 2, 64: 1}  # of a document, by batch size: a run takes seconds with each

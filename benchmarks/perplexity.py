@@ -133,7 +133,7 @@ def of_demo(folder: Path) -> tuple[Path, Path]:
     from plant.pipeline.prepare import Request, prepare_once
     from plant.pipeline.pretrain import pretrain_once
     from plant.pipeline.texts import Job
-    from plant.recipe import load_recipe
+    from plant.recipe.reading import load_recipe
 
     recipe = load_recipe("plant", ["pretrain.embedding=64", "pretrain.hidden=128", "pretrain.epochs=1"])
     prepare_once(Request("demo"), folder / "corpus", recipe)
@@ -143,8 +143,8 @@ def of_demo(folder: Path) -> tuple[Path, Path]:
 
 def measured(corpus: Corpus, path: Path, role: Role) -> dict[str, float]:
     """Perplexities on the notes of a role; `ratio` is how many times lower than the 3-gram's the model's is."""
-    from plant.nn.language_model_store import load_language_model
-    from plant.nn.quantized import Int8AWDLSTM
+    from plant.nn.language.quantized import Int8AWDLSTM
+    from plant.nn.language.store import load_language_model
     from plant.train.language_model import fluency
 
     model, notes = load_language_model(path), with_role(corpus, role)

@@ -82,7 +82,7 @@ def prepare_plainly(folder: Path) -> tuple[int, int]:
 def prepare_ours(folder: Path) -> tuple[int, int]:
     """`plant prepare`."""
     from plant.pipeline.prepare import Request, prepare_once
-    from plant.recipe import Recipe
+    from plant.recipe.schema import Recipe
 
     with tempfile.TemporaryDirectory(dir=folder) as out:
         made = prepare_once(Request(str(folder)), Path(out) / "corpus", Recipe())

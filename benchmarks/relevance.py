@@ -88,7 +88,7 @@ def relate_alone(n_labels: int, form: str) -> dict[str, float]:
 
 def relate_here(n_labels: int, form: str) -> dict[str, float]:
     """`relate` on made-up notes; kernels are compiled on a few notes first."""
-    from plant.recipe import Relate
+    from plant.recipe.schema import Relate
     from plant.stages.relate import relate
 
     recipe = Relate(form=form, keep=KEEP)
@@ -153,8 +153,8 @@ def lambdarank_step() -> dict[str, float]:
     """One label against all pairs; then 64 labels over a whole vocabulary, alone and as a step of training."""
     import torch
 
-    from plant.nn.lambdarank import lambdarank
-    from plant.nn.ranker import BilinearRanker
+    from plant.nn.planting.lambdarank import lambdarank
+    from plant.nn.planting.ranker import BilinearRanker
 
     random = np.random.default_rng(0)
     scores = random.normal(size=(1, PAIR_TOKENS)).astype(np.float32)
@@ -197,7 +197,7 @@ def document_scores() -> dict[str, float]:
     """Scores of a document's distinct tokens for all labels, both forms, against concatenated pairs."""
     import torch
 
-    from plant.nn.ranker import BilinearRanker, TwoLayerRanker
+    from plant.nn.planting.ranker import BilinearRanker, TwoLayerRanker
 
     ranker, bilinear = (
         TwoLayerRanker(TOKENS, LABELS, size=SIZE, hidden=HIDDEN),

@@ -17,11 +17,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from plant.evaluate.markdown import table
-from plant.evaluate.measures import measure
-from plant.evaluate.outcome import Outcome, outcome_of
-from plant.evaluate.scored import Scored, scored_densely
-from plant.evaluate.thresholds import tune_global_threshold
+from plant.evaluate.choosing.thresholds import tune_global_threshold
+from plant.evaluate.measures.table import measure
+from plant.evaluate.report.markdown import table
+from plant.evaluate.scores.outcome import Outcome, outcome_of
+from plant.evaluate.scores.scored import Scored, scored_densely
 
 Notes = list[dict[str, object]]
 
@@ -80,7 +80,7 @@ def _capped_precision(outcome: Outcome, k: int) -> float:
 def _accepted_map(outcome: Outcome) -> float:
     from dataclasses import replace
 
-    from plant.evaluate.scores import UNRANKED
+    from plant.evaluate.scores.forms import UNRANKED
 
     return measure("MAP")(replace(outcome, ranks=np.where(outcome.found, outcome.ranks, UNRANKED)))
 

@@ -8,7 +8,7 @@ from plant.codes.codebook import CodeBook
 from plant.data.builder import build_corpus
 from plant.data.corpus import Corpus, Documents
 from plant.data.roles import Plan
-from plant.recipe import Prepare
+from plant.recipe.schema import Prepare
 from plant.types import Note
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import TrainingView
-from plant.recipe import Relate
+from plant.recipe.schema import Relate
 from plant.relevance.relevance import Relevance
 from plant.stages.relate import relate
 from plant.text.vocab import SPECIAL, Vocab

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.evaluate.scored import Frame, Scored, scored_densely
+from plant.evaluate.scores.scored import Frame, Scored, scored_densely
 
 
 def matrix(

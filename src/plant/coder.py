@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.artifact import Manifest
 from plant.codes.codebook import CodeBook
 from plant.codes.files import read_codebook
 from plant.errors import InputError, RecipeError
 from plant.inputs import at_least_none, code_rows, id_list, name_list, one_note, one_text, share_of_notes, text_list
-from plant.recipe import Recipe, change_recipe, load_recipe
+from plant.recipe.reading import change_recipe, load_recipe
+from plant.recipe.schema import Recipe
 from plant.stages.fitted import FittedCoder, load_coder, save_coder
+from plant.store.artifact import Manifest
 from plant.types import Note, Prediction, Progress, silent
 
 BATCH = 64  # notes that are read, scored and explained together: what a stream of notes holds in memory

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plant.evaluate.render import write_report
+from plant.evaluate.report.render import write_report
 from plant.stages.evaluate import Settings, evaluate
 from tests.scored_samples import matrix, scored
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from plant.artifact import read_tensors, write_tensors
-from plant.nn.parts import AttentionDecoder, Decoder, Encoder
-from plant.nn.ranker import BilinearRanker
-from plant.nn.table import DECODERS, ENCODERS, LOSSES
+from plant.nn.parts.protocols import AttentionDecoder, Decoder, Encoder
+from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES
+from plant.nn.planting.ranker import BilinearRanker
 from plant.relevance.relevance import Relevance
+from plant.store.safetensors import read_tensors, write_tensors
 from plant.tensors import Batch, Decoded, Encoded, Subwords
 
 N_LABELS, VOCAB_SIZE, LENGTHS = 6, 20, (5, 1, 3, 7)

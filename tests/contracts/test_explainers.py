@@ -15,8 +15,8 @@ from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.decoders.pooled import LastState, MaxPool
 from plant.nn.encoders.cnn import CNN
 from plant.nn.losses import BCE
-from plant.nn.ranker import BilinearRanker
-from plant.recipe import Relate
+from plant.nn.planting.ranker import BilinearRanker
+from plant.recipe.schema import Relate
 from plant.stages.relate import relate
 from plant.tensors import Batch
 from plant.text.vocab import UNKNOWN

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from plant.artifact import read_tensors, write_tensors
 from plant.codes.codebook import CodeBook
 from plant.errors import RecipeError
-from plant.nn.build import Given, asked_for, build_classifier
 from plant.nn.classifier import Classifier
-from plant.nn.names import Names
-from plant.recipe import recipe_from
+from plant.nn.matching.names import Names
+from plant.nn.parts.build import Given, asked_for, build_classifier
+from plant.recipe.reading import recipe_from
+from plant.store.safetensors import read_tensors, write_tensors
 from plant.tensors import Batch
 from plant.text.vocab import Vocab
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from plant.errors import InputError
-from plant.evaluate.measures import measure, measures_for
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.scored import scored_by_lists, scored_densely
+from plant.evaluate.measures.table import measure, measures_for
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import scored_by_lists, scored_densely
 from tests.scored_samples import matrix, scored
 
 NAMES = [m.name for m in measures_for(outcome_of(scored(*matrix())))]

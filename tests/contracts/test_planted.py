@@ -8,8 +8,8 @@ from torch.testing import assert_close
 from plant.errors import RecipeError
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
-from plant.nn.parts import AttentionDecoder, FusedDecoder, SegmentDecoder
-from plant.nn.ranker import RANKERS, BilinearRanker
+from plant.nn.parts.protocols import AttentionDecoder, FusedDecoder, SegmentDecoder
+from plant.nn.planting.ranker import RANKERS, BilinearRanker
 from plant.relevance.relevance import Relevance
 from plant.tensors import Encoded
 

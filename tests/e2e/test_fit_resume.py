@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from plant.data.corpus import Role, gold_codes, held_out, training_view
-from plant.nn.build import Given
-from plant.recipe import Fit, Part, Recipe
+from plant.nn.parts.build import Given
+from plant.recipe.schema import Fit, Part, Recipe
 from plant.stages.fit import Fitted, fit, frequencies
 from plant.stages.relate import relate
 from plant.types import Progress, silent
@@ -94,7 +94,7 @@ import sys
 from pathlib import Path
 from plant.pipeline.prepare import Request
 from plant.pipeline.run import run
-from plant.recipe import load_recipe
+from plant.recipe.reading import load_recipe
 changes = ["fit.epochs=6", "fit.checkpoint_minutes=0", "rank.epochs=2", "prepare.min_count=1", "fit.batch=4",
            "encoder.filters=8", "encoder.embedding=8"]
 run(Request(sys.argv[1]), load_recipe("plant-demo", changes), Path(sys.argv[2]), name="x")
@@ -124,6 +124,6 @@ def test_a_run_survives_kill_9(tmp_path: Path) -> None:
 
 
 def _tensors(run: Path) -> dict[str, bytes]:
-    from plant.artifact import open_artifact
+    from plant.store.artifact import open_artifact
 
     return {name: np.asarray(array).tobytes() for name, array in open_artifact(run / "coder").tensors.items()}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plant.coder import Coder
-from plant.recipe import load_recipe, named_recipes
+from plant.recipe.reading import load_recipe, named_recipes
 from tests.made_up import notes_of
 
 SMALL = ("prepare.min_count=1", "fit.epochs=2", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=3",

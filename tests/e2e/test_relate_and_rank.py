@@ -12,10 +12,10 @@ import torch
 from plant.cli import rank, relate
 from plant.data.corpus import training_view
 from plant.data.store import save_corpus
-from plant.nn.language_model import AWDLSTM, LanguageModel
-from plant.nn.language_model_store import save_language_model
-from plant.nn.ranker_store import load_ranker
-from plant.recipe import load_recipe
+from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
+from plant.nn.language.store import save_language_model
+from plant.nn.planting.ranker_store import load_ranker
+from plant.recipe.reading import load_recipe
 from plant.relevance.store import load_relevance
 from plant.stages import rank as rank_stage
 from plant.stages import relate as relate_stage

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out, training_view
-from plant.recipe import Rank, Relate
+from plant.recipe.schema import Rank, Relate
 from plant.relevance.relevance import Relevance
 from plant.stages.rank import rank
 from plant.stages.relate import relate

@@ -11,7 +11,7 @@ from plant.pipeline.explanations import measure_explanations
 from plant.pipeline.prepare import Request, prepare_once, recipe_inputs
 from plant.pipeline.run import Run, run
 from plant.pipeline.study import planned, study
-from plant.recipe import load_recipe
+from plant.recipe.reading import load_recipe
 from tests.made_up import notes_of
 
 MATCHING = ("fit.epochs=1", "naming.mined=false")

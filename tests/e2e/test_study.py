@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from plant.artifact import read_manifest
 from plant.cli.main import main
 from plant.errors import InputError, RecipeError
 from plant.pipeline.run import TrainingLog
@@ -30,7 +29,8 @@ from plant.pipeline.study import (
     study,
 )
 from plant.pipeline.study_tables import write_study
-from plant.recipe import named_recipes
+from plant.recipe.reading import named_recipes
+from plant.store.artifact import read_manifest
 from plant.train.classifier import Epoch
 from tests.made_up import notes_of
 

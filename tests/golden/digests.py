@@ -25,7 +25,9 @@ def write_corpus(path: Path) -> None:
     notes = (note for _, note in zip(range(NOTES), open_source("demo").notes(), strict=False))
     with path.open("w", encoding="utf-8") as file:
         for number, note in enumerate(notes):
-            marks = [{"start": s.start, "end": s.end, "label": code} for code, spans in note.evidence.items() for s in spans]
+            marks = [
+                {"start": s.start, "end": s.end, "label": code} for code, spans in note.evidence.items() for s in spans
+            ]
             split = ("train", "train", "train", "dev", "test")[number % 5]
             row = {"id": note.id, "text": note.text, "codes": list(note.codes), "split": split, "evidence": marks}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")

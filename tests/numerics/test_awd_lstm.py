@@ -8,9 +8,9 @@ from torch.testing import assert_close
 
 from plant.nn.dropout import drop_features, drop_weights, embed_with_dropout
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
-from plant.nn.language_model import AWDLSTM, Dropouts
-from plant.nn.quantized import Int8AWDLSTM
-from plant.nn.recurrence import run_layer
+from plant.nn.language.awd_lstm import AWDLSTM, Dropouts
+from plant.nn.language.quantized import Int8AWDLSTM
+from plant.nn.language.recurrence import run_layer
 from plant.tensors import Batch
 
 VOCAB, EMBEDDING, HIDDEN, LAYERS = 30, 6, 10, 3

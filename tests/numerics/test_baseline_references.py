@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from plant.nn.encoders.embedding import hash_ngrams
-from plant.nn.table import DECODERS, ENCODERS
+from plant.nn.parts.table import DECODERS, ENCODERS
 from plant.tensors import Batch, Decoded, Encoded
 
 N_LABELS, VOCAB_SIZE, LENGTHS = 7, 30, (11, 4, 9)

@@ -7,10 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from plant.nn import inattention, pairs
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
-from plant.nn.ranker import RANKERS
+from plant.nn.planting.ranker import RANKERS
+from plant.nn.planting.sources import inattention, pairs
 from plant.relevance.relevance import Relevance
 from plant.tensors import Encoded
 
@@ -146,7 +146,7 @@ def test_chunks_of_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     relevance = relevance_lists(np.random.default_rng(0))
     decoder, encoded = planted_decoder(relevance), documents((13, 20))
     whole = decoder(encoded).logits
-    monkeypatch.setattr("plant.nn.fused.ENTRIES_ON_CPU", 0)
+    monkeypatch.setattr("plant.nn.planting.fused.ENTRIES_ON_CPU", 0)
     assert_close(decoder(encoded).logits, whole)
 
 
@@ -159,7 +159,7 @@ def test_labels_in_small_chunks_give_what_all_at_once_give(form: str, monkeypatc
     wanted = [encoded.states, *decoder.parameters()]
     whole = decoder.loss(encoded, targets)
     expected = gradients(whole, wanted)
-    monkeypatch.setattr("plant.nn.fused.ENTRIES_ON_CPU", 0)
+    monkeypatch.setattr("plant.nn.planting.fused.ENTRIES_ON_CPU", 0)
     in_chunks = decoder.loss(encoded, targets)
     assert_close(in_chunks, whole, rtol=1e-14, atol=0)
     for ours, theirs in zip(gradients(in_chunks, wanted), expected, strict=True):
@@ -171,7 +171,9 @@ def test_only_logits_on_the_way_back_are_computed_twice(path: str, times: int, m
     relevance = relevance_lists(np.random.default_rng(0))
     decoder, encoded = planted_decoder(relevance, learned=False), documents((13,))
     seen = []
-    monkeypatch.setattr("plant.nn.focus.survivors", lambda *given: seen.append(1) or inattention.survivors(*given))
+    monkeypatch.setattr(
+        "plant.nn.planting.focus.survivors", lambda *given: seen.append(1) or inattention.survivors(*given)
+    )
     with torch.set_grad_enabled(path != "quiet"):
         targets = torch.zeros(1, N_LABELS, dtype=torch.float64)
         found = decoder(encoded).logits.sum() if path == "logits" else decoder.loss(encoded, targets)
@@ -309,9 +311,9 @@ def test_the_plain_torch_path_gives_the_same(form: str, monkeypatch: pytest.Monk
     targets = (torch.rand(2, N_LABELS) < 0.3).double()
     parameters = list(decoder.parameters())
     expected = torch.autograd.grad(decoder.loss(encoded, targets), parameters)
-    monkeypatch.setattr("plant.nn.inattention.survivors_numba", inattention.survivors_torch)
-    monkeypatch.setattr("plant.nn.inattention.relevance_rows_numba", inattention.relevance_rows_torch)
-    monkeypatch.setattr("plant.nn.ranker.two_layer_scores_numba", pairs.two_layer_scores_torch)
-    monkeypatch.setattr("plant.nn.pieces.two_layer_gradients_numba", pairs.two_layer_gradients_torch)
+    monkeypatch.setattr("plant.nn.planting.inattention.survivors_numba", inattention.survivors_torch)
+    monkeypatch.setattr("plant.nn.planting.inattention.relevance_rows_numba", inattention.relevance_rows_torch)
+    monkeypatch.setattr("plant.nn.planting.ranker.two_layer_scores_numba", pairs.two_layer_scores_torch)
+    monkeypatch.setattr("plant.nn.planting.pieces.two_layer_gradients_numba", pairs.two_layer_gradients_torch)
     for ours, theirs in zip(torch.autograd.grad(decoder.loss(encoded, targets), parameters), expected, strict=True):
         assert_close(ours, theirs)

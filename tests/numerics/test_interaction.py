@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from plant.nn.decoders.interaction import Interaction
-from plant.nn.matching import Matching, identical, phrases_of, positions, read, search, similar_words
-from plant.nn.names import Names
+from plant.nn.matching.names import Names
+from plant.nn.matching.search import Matching, identical, phrases_of, positions, read, search, similar_words
 from plant.tensors import Encoded
 
 VOCAB, LABELS = 30, 7

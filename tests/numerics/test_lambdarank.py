@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from plant.nn.lambdarank import lambdarank, ndcg_at
+from plant.nn.planting.lambdarank import lambdarank, ndcg_at
 
 
 def lists(seed: int, *, n_labels: int, n_tokens: int, listed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from plant.evaluate.areas import average_precision
-from plant.evaluate.curves import micro_curve
-from plant.evaluate.measures import measure, measures_for
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.ranking import inverse_propensities
-from plant.evaluate.scored import scored_densely
+from plant.evaluate.measures.areas import average_precision
+from plant.evaluate.measures.curves import micro_curve
+from plant.evaluate.measures.ranking import inverse_propensities
+from plant.evaluate.measures.table import measure, measures_for
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import scored_densely
 from tests.scored_samples import codes_of, matrix, scored
 
 SCORES, TARGETS = matrix()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plant.data.corpus import take
-from plant.recipe import Relate
+from plant.recipe.schema import Relate
 from plant.relevance.counts import count, incidence, label_blocks
 from plant.relevance.mutual_information import best_tokens
 from plant.stages.relate import relate

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from plant.evaluate.measures import measure, measures_for
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.scored import scored_densely
-from plant.evaluate.thresholds import best_threshold, tune_global_threshold, tune_label_thresholds
+from plant.evaluate.choosing.thresholds import best_threshold, tune_global_threshold, tune_label_thresholds
+from plant.evaluate.measures.table import measure, measures_for
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import scored_densely
 from tests.scored_samples import codes_of
 
 SHAPES = st.tuples(st.integers(1, 6), st.integers(2, 8))

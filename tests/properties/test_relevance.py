@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant.data.corpus import TrainingView, take
-from plant.recipe import Relate
+from plant.recipe.schema import Relate
 from plant.relevance.counts import count, incidence
 from plant.relevance.grades import gains
 from plant.stages.relate import relate

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from plant.artifact import MANIFEST, TENSORS, open_artifact, read_tensors, save_artifact, write_tensors
 from plant.errors import ArtifactError, InputError
+from plant.store.artifact import MANIFEST, TENSORS, open_artifact, save_artifact
+from plant.store.safetensors import read_tensors, write_tensors
 
 ARRAYS = {
     "small": np.arange(3, dtype=np.int8),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from plant.evaluate import blend as blending
-from plant.evaluate.blend import Blend, blended, fit_blend
+from plant.evaluate.choosing import blend as blending
+from plant.evaluate.choosing.blend import Blend, blended, fit_blend
 
 N_LABELS = 20
 NOTHING_KNOWN = np.zeros(N_LABELS, np.float32)

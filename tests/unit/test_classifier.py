@@ -10,7 +10,7 @@ from plant.nn.decoders.label_attention import LabelAttention, prior_logits
 from plant.nn.decoders.pooled import MaxPool
 from plant.nn.encoders.cnn import CNN
 from plant.nn.losses import BCE, BalancedBCE, smoothed
-from plant.nn.parts import Decoder, Loss
+from plant.nn.parts.protocols import Decoder, Loss
 from plant.tensors import Batch
 
 N_TOKENS, N_LABELS = 30, 6

@@ -12,7 +12,8 @@ import pytest
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
 from plant.errors import InputError, PlantError, RecipeError
-from plant.recipe import Recipe, load_recipe
+from plant.recipe.reading import load_recipe
+from plant.recipe.schema import Recipe
 from plant.types import Note
 
 TEXTS = [f"the {'cough' if number % 2 else 'fever'} of secretperson {number}" for number in range(20)]

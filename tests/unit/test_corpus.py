@@ -92,7 +92,7 @@ def test_a_saved_corpus_is_the_same(tmp_path: Path) -> None:
 
 def test_files_and_memory_give_the_same_corpus(tmp_path: Path) -> None:
     from plant.data.builder import build_corpus
-    from plant.recipe import Prepare
+    from plant.recipe.schema import Prepare
 
     notes = notes_of(25)
     in_memory, in_files = (build_corpus(notes, None, Prepare(min_count=1), workspace=w) for w in (None, tmp_path))
@@ -102,7 +102,7 @@ def test_files_and_memory_give_the_same_corpus(tmp_path: Path) -> None:
 
 def test_a_limit_on_length_is_counted() -> None:
     from plant.data.builder import build_corpus
-    from plant.recipe import Prepare
+    from plant.recipe.schema import Prepare
 
     notes = [Note("a", "one two three", ("x",), "train"), Note("b", "four", ("x",), "train")]
     assert build_corpus(notes, None, Prepare(min_count=1, max_tokens=2)).tokens_lost == 1

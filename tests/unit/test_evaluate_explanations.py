@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from plant.evaluate.faithfulness import faithfulness, mean_faithfulness, most_weighted
-from plant.evaluate.plausibility import chosen_tokens, marked_tokens, mean_plausibility, plausibility, tune_share
+from plant.evaluate.explanations.faithfulness import faithfulness, mean_faithfulness, most_weighted
+from plant.evaluate.explanations.plausibility import (
+    chosen_tokens,
+    marked_tokens,
+    mean_plausibility,
+    plausibility,
+    tune_share,
+)
 from plant.types import Span
 
 WEIGHTS = np.array([0.5, 0.3, 0.1, 0.1, 0.0])

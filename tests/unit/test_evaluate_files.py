@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from plant.errors import ArtifactError, InputError
-from plant.evaluate.files import read_gold, read_predictions, scored_from_files, write_submission
-from plant.evaluate.measures import measure
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.render import json_of
-from plant.evaluate.scored import load_scored, save_scored, scored_by_lists
+from plant.evaluate.measures.table import measure
+from plant.evaluate.report.render import json_of
+from plant.evaluate.scores.files import read_gold, read_predictions, scored_from_files, write_submission
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import load_scored, save_scored, scored_by_lists
 from plant.stages.evaluate import Settings, evaluate
 from tests.scored_samples import matrix, scored
 
@@ -214,8 +214,8 @@ def test_the_prior_on_cantemist_equals_a_plain_loop(corpora):
 
 
 def everybody_has_8000_6(gold):
-    from plant.evaluate.files import PredictionFile
-    from plant.evaluate.lists import Lists
+    from plant.evaluate.scores.files import PredictionFile
+    from plant.evaluate.scores.lists import Lists
 
     ids = tuple(gold)
     lists = Lists(np.zeros(len(ids), np.int32), np.arange(len(ids) + 1))

@@ -11,13 +11,13 @@ from plant.cli import compare as compare_verb
 from plant.cli import evaluate as evaluate_verb
 from plant.codes.codebook import CodeBook
 from plant.errors import InputError
-from plant.evaluate.bins import by_frequency, by_name, part_names
-from plant.evaluate.compare import compare
-from plant.evaluate.compare_tables import latex_of, markdown_of, tsv_of
-from plant.evaluate.measures import measure
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.render import html_of, json_of, write_report
-from plant.evaluate.scored import save_scored, scored_densely
+from plant.evaluate.measures.bins import by_frequency, by_name, part_names
+from plant.evaluate.measures.table import measure
+from plant.evaluate.report.render import html_of, json_of, write_report
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import save_scored, scored_densely
+from plant.evaluate.significance.compare import compare
+from plant.evaluate.significance.compare_tables import latex_of, markdown_of, tsv_of
 from plant.stages.evaluate import Settings, evaluate
 from tests.scored_samples import codes_of, matrix, scored
 
@@ -139,7 +139,7 @@ def test_a_report_is_written_as_html_markdown_and_json(tmp_path):
 
 
 def test_reports_without_scores_or_training_are_whole_too(tmp_path):
-    from plant.evaluate.files import read_predictions, scored_from_files
+    from plant.evaluate.scores.files import read_predictions, scored_from_files
 
     (tmp_path / "p.tsv").write_text("n1\ta\nn2\tb\n")
     report = evaluate(scored_from_files({"n1": ("a",), "n2": ("c",)}, read_predictions(tmp_path / "p.tsv")))

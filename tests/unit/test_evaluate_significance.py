@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plant.evaluate.compare import compare
-from plant.evaluate.measures import MACRO_F1, measure, measures_for
-from plant.evaluate.outcome import outcome_of, pooled
-from plant.evaluate.samples import Swapped, Weighted
-from plant.evaluate.significance import holm, over_seeds, randomisation, valued
+from plant.evaluate.measures.table import MACRO_F1, measure, measures_for
+from plant.evaluate.scores.outcome import outcome_of, pooled
+from plant.evaluate.significance.compare import compare
+from plant.evaluate.significance.resampling import holm, over_seeds, randomisation, valued
+from plant.evaluate.significance.samples import Swapped, Weighted
 from tests.scored_samples import matrix, scored
 
 TESTED = [measure(name) for name in ("MAP", "micro-F1", MACRO_F1, "P@5")]
@@ -159,7 +159,7 @@ def test_a_comparison_marks_what_differs_from_the_first():
 def test_documents_are_matched_by_their_ids_not_by_their_places():
     from dataclasses import replace
 
-    from plant.evaluate.lists import taken
+    from plant.evaluate.scores.lists import taken
 
     first = systems()["good"][0]
     rows = np.arange(len(first))[::-1]

@@ -6,9 +6,9 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import f1_score, log_loss
 
 from plant.errors import InputError
-from plant.evaluate.calibration import calibrated, fit_temperature, logits_of, reliability
-from plant.evaluate.prior import prior_of, prior_scores, prior_threshold
-from plant.evaluate.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.choosing.calibration import calibrated, fit_temperature, logits_of, reliability
+from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.scores.prior import prior_of, prior_scores, prior_threshold
 from tests.scored_samples import matrix, scored
 
 SCORES, TARGETS = matrix(documents=80)

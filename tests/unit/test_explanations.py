@@ -8,8 +8,8 @@ import pytest
 
 from plant.data.corpus import Corpus, Documents, Role, held_out
 from plant.errors import InputError
-from plant.evaluate.blend import Blend
-from plant.recipe import Recipe
+from plant.evaluate.choosing.blend import Blend
+from plant.recipe.schema import Recipe
 from plant.stages.explanations import RANDOM, applicable, explained_codes, measure_explainer
 from plant.stages.fitted import FittedCoder
 from plant.stages.models import AveragedReading, BlendedReading

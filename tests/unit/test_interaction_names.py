@@ -15,7 +15,8 @@ from plant.data.corpus import Corpus, TrainingView, training_view
 from plant.data.mentions import mined_mentions
 from plant.data.roles import Plan
 from plant.errors import InputError
-from plant.recipe import Prepare, Recipe, load_recipe, recipe_from
+from plant.recipe.reading import load_recipe, recipe_from
+from plant.recipe.schema import Prepare, Recipe
 from plant.stages.everything import fit_coder
 from plant.stages.fitted import load_coder, save_coder
 from plant.stages.naming import matching_of, name_labels

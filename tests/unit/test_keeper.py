@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plant.artifact import open_artifact, save_artifact
-from plant.keeper import InFolder, Keeper, Shared
 from plant.pipeline import prepare
 from plant.pipeline.prepare import fingerprint
+from plant.store.artifact import open_artifact, save_artifact
+from plant.store.keeper import InFolder, Keeper, Shared
 
 KIND = "numbers"
 

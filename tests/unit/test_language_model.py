@@ -14,15 +14,16 @@ from torch.testing import assert_close
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, TrainingView, training_view
 from plant.errors import RecipeError
-from plant.nn.build import Given, build_classifier
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
-from plant.nn.language_model import AWDLSTM, LanguageModel, with_vocab
-from plant.nn.language_model_store import load_language_model, save_language_model
+from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel, with_vocab
+from plant.nn.language.next_word import IGNORED, next_word_loss, sample_words
+from plant.nn.language.store import load_language_model, save_language_model
 from plant.nn.losses import BCE
-from plant.nn.next_word import IGNORED, next_word_loss, sample_words
-from plant.recipe import Pretrain, load_recipe
+from plant.nn.parts.build import Given, build_classifier
+from plant.recipe.reading import load_recipe
+from plant.recipe.schema import Pretrain
 from plant.stages.pretrain import new_language_model, pretrain, started
 from plant.tensors import Batch
 from plant.text.vocab import PADDING, SPECIAL, Vocab

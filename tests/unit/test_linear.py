@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logit
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from plant.artifact import read_tensors, write_tensors
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, TrainingView
@@ -24,6 +23,7 @@ from plant.stages.linear import (
     unpack_tfidf,
 )
 from plant.stages.models import LinearModel
+from plant.store.safetensors import read_tensors, write_tensors
 from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
 from tests.made_up import notes_of
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from plant.artifact import room_for
 from plant.data.corpus import Role, held_out, training_view
-from plant.evaluate.lists import lists_of_mask
-from plant.evaluate.thresholds import tune_global_threshold, tune_label_thresholds
-from plant.recipe import Recipe
+from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.scores.lists import lists_of_mask
+from plant.recipe.schema import Recipe
 from plant.stages.everything import fit_coder
 from plant.stages.fit import cross_entropy
 from plant.stages.predict import best_only, score_role
+from plant.store.safetensors import room_for
 from tests.made_up import corpus_of, notes_of
 
 RANDOM = np.random.default_rng(0)
@@ -20,7 +20,7 @@ TARGETS = RANDOM.random((7, 5)) < 0.4
 
 def test_large_arrays_live_in_files_and_hold_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not isinstance(room_for(7, 5), np.memmap)
-    monkeypatch.setattr("plant.artifact.MAX_IN_MEMORY", 10)
+    monkeypatch.setattr("plant.store.artifact.MAX_IN_MEMORY", 10)
     room = room_for(7, 5)
     room[:] = SCORES
     assert isinstance(room, np.memmap)
@@ -32,7 +32,7 @@ def test_scores_from_a_file_are_those_from_memory(monkeypatch: pytest.MonkeyPatc
     fitted = fit_coder(corpus, Recipe(system="tfidf"))
     documents = held_out(corpus, Role.REPORT, training_view(corpus).codes)
     expected = fitted.probabilities(documents)
-    monkeypatch.setattr("plant.artifact.MAX_IN_MEMORY", 10)
+    monkeypatch.setattr("plant.store.artifact.MAX_IN_MEMORY", 10)
     found = fitted.probabilities(documents)
     assert isinstance(found, np.memmap)
     assert np.array_equal(found, expected)

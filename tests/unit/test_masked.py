@@ -8,17 +8,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from plant.artifact import read_manifest
 from plant.coder import Coder
 from plant.data.corpus import Role, training_view
 from plant.data.store import save_corpus
 from plant.errors import RecipeError
-from plant.nn.masked import ask
+from plant.nn.language.masked import ask
 from plant.pipeline.texts import Job
 from plant.pipeline.transform import transform_once
-from plant.recipe import Masked, Part, Prepare, Recipe
+from plant.recipe.schema import Masked, Part, Prepare, Recipe
 from plant.stages.pretrain import more_text
 from plant.stages.transform import load_transformed, transform, windows_of
+from plant.store.artifact import read_manifest
 from plant.train.epochs import Surroundings
 from plant.types import Note
 from tests.made_up import corpus_of, notes_of

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from plant.errors import RecipeError
-from plant.nn.build import check_parts
-from plant.nn.lambdarank import lambdarank, ndcg_at
-from plant.nn.table import DECODERS, ENCODERS, LOSSES
-from plant.recipe import load_recipe, named_recipes
+from plant.nn.parts.build import check_parts
+from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES
+from plant.nn.planting.lambdarank import lambdarank, ndcg_at
+from plant.recipe.reading import load_recipe, named_recipes
 from plant.registry import Registry
 from plant.stages.everything import member_recipes
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plant.artifact import read_manifest
 from plant.cli.main import main
 from plant.cli.show_language_model import show_language_model
 from plant.data.store import save_corpus
 from plant.errors import InputError
 from plant.pipeline.pretrain import Start, pretrain_once
 from plant.pipeline.texts import Job
-from plant.recipe import Prepare, Pretrain, Recipe
+from plant.recipe.schema import Prepare, Pretrain, Recipe
+from plant.store.artifact import read_manifest
 from plant.types import Note
 from tests.made_up import corpus_of, notes_of
 

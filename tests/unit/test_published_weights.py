@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from plant.errors import InputError
-from plant.nn.published_weights import read_published, read_word_list
+from plant.nn.language.published import read_published, read_word_list
 from plant.text.vocab import PADDING, SPECIAL
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from plant.errors import RecipeError
-from plant.nn.ranker import RANKERS, BilinearRanker, Ranker, TwoLayerRanker, start_from
-from plant.nn.ranker_store import load_ranker, save_ranker
-from plant.recipe import Rank
+from plant.nn.planting.ranker import RANKERS, BilinearRanker, Ranker, TwoLayerRanker, start_from
+from plant.nn.planting.ranker_store import load_ranker, save_ranker
+from plant.recipe.schema import Rank
 from plant.stages.rank import finished, rank, ranking_quality
 from plant.train.seed import seeded
 from tests.relevance_samples import small_relevance

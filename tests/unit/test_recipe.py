@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from plant.errors import RecipeError
-from plant.recipe import Recipe, change_recipe, load_recipe, named_recipes, recipe_from, recipe_table
+from plant.recipe.reading import change_recipe, load_recipe, named_recipes, recipe_from, recipe_table
+from plant.recipe.schema import Recipe
 
 
 @pytest.mark.parametrize("name", named_recipes())

@@ -10,8 +10,8 @@ import pytest
 
 from plant.cli.show_relevance import show_relevance
 from plant.errors import InputError
-from plant.nn.ranker_store import save_ranker
-from plant.recipe import Rank, Relate
+from plant.nn.planting.ranker_store import save_ranker
+from plant.recipe.schema import Rank, Relate
 from plant.relevance.grades import gains, log_rank_grades, scaled_grades
 from plant.relevance.store import load_names, load_relevance, name_files, save_relevance
 from plant.stages.rank import rank

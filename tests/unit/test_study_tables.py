@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from plant.evaluate.bins import Group
-from plant.evaluate.compare import compare
+from plant.evaluate.measures.bins import Group
+from plant.evaluate.significance.compare import compare
 from plant.pipeline.study import Cost, Study
 from plant.pipeline.study_tables import write_study
 from tests.scored_samples import matrix, scored

@@ -18,9 +18,9 @@ from plant.data.encode import encode_texts
 from plant.data.subwords import with_subwords
 from plant.errors import InputError, RecipeError
 from plant.nn.encoders.transformer import TransformerEncoder
-from plant.nn.transformer import Transformer, network_of, new_config, read_folder
-from plant.nn.windows import Plan, innermost, lay_out
-from plant.recipe import Prepare
+from plant.nn.language.transformer import Transformer, network_of, new_config, read_folder
+from plant.nn.language.windows import Plan, innermost, lay_out
+from plant.recipe.schema import Prepare
 from plant.text.subwords import SubwordTokenizer, train_wordpiece
 from plant.text.vocab import Vocab
 from tests.made_up import notes_of

@@ -15,7 +15,7 @@ from plant.cli.evaluate import (
 from plant.errors import InputError
 
 if TYPE_CHECKING:
-    from plant.evaluate.scored import Scored
+    from plant.evaluate.scores.scored import Scored
 
 HELP = "compare runs or prediction files on the same documents, with significance"
 
@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     from plant.cli.console import print_table, progress, say
-    from plant.evaluate.compare import COMPARED, compare
-    from plant.evaluate.compare_tables import header_of, marked_rows, note_of, write_comparison
+    from plant.evaluate.significance.compare import COMPARED, compare
+    from plant.evaluate.significance.compare_tables import header_of, marked_rows, note_of, write_comparison
 
     _check(arguments)
     systems = _systems(arguments)

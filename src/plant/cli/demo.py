@@ -16,10 +16,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.evaluate.render import write_report
+    from plant.evaluate.report.render import write_report
     from plant.pipeline.prepare import Request
     from plant.pipeline.run import run as run_all
-    from plant.recipe import load_recipe
+    from plant.recipe.reading import load_recipe
 
     out = Path(arguments.out)
     reports = {}

@@ -9,8 +9,8 @@ from plant.errors import InputError
 
 if TYPE_CHECKING:
     from plant.codes.codebook import CodeBook
-    from plant.evaluate.report import Report
-    from plant.evaluate.scored import Scored
+    from plant.evaluate.report.content import Report
+    from plant.evaluate.scores.scored import Scored
 
 FILES_ALONE = "is for files of predictions: a run has its own, leave the option out"
 HELP = "measure a run, or predictions in files, against the gold codes"
@@ -60,8 +60,8 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate, write what was asked for, print."""
     from plant.cli.console import progress, say
-    from plant.evaluate.files import write_submission
-    from plant.evaluate.render import json_of, write_report
+    from plant.evaluate.report.render import json_of, write_report
+    from plant.evaluate.scores.files import write_submission
     from plant.stages.evaluate import Settings, evaluate
 
     _check(arguments)
@@ -120,8 +120,8 @@ def refuse_options(arguments: argparse.Namespace, options: Sequence[str], reason
 
 def scored_from_file(arguments: argparse.Namespace, predictions: str, name: str) -> "Scored":
     """The predictions of one file against the gold file."""
-    from plant.evaluate.files import read_gold, read_predictions, scored_from_files
-    from plant.evaluate.scored import Frame
+    from plant.evaluate.scores.files import read_gold, read_predictions, scored_from_files
+    from plant.evaluate.scores.scored import Frame
 
     gold = read_gold(arguments.gold)
     train = {document: codes for path in arguments.train for document, codes in read_gold(path).items()}
@@ -145,8 +145,8 @@ def _codebook(path: str, gold: Mapping[str, Sequence[str]]) -> "CodeBook":
 
 def scored_from_run(folder: Path) -> "Scored":
     """The predictions that a run left behind."""
-    from plant.artifact import is_artifact
-    from plant.evaluate.scored import KIND, load_scored
+    from plant.evaluate.scores.scored import KIND, load_scored
+    from plant.store.artifact import is_artifact
 
     inner = folder / "predictions"
     if not inner.is_dir() and not is_artifact(folder, KIND):
@@ -193,7 +193,7 @@ def _cutoffs(text: str) -> Sequence[int]:
 
 def _print(report: "Report") -> None:
     from plant.cli.console import print_table
-    from plant.evaluate.words import facts_of, interval, number
+    from plant.evaluate.report.words import facts_of, interval, number
 
     print_table(("what was measured", ""), list(facts_of(report).items()))
     print()

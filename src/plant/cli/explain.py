@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(terminal_text(note.text, prediction))
     cut.tell()
     if arguments.html:
-        from plant.artifact import atomic_file
+        from plant.store.artifact import atomic_file
 
         with atomic_file(Path(arguments.html)) as temporary:
             temporary.write_text(html_page(note.text, prediction), encoding="utf-8")

@@ -3,7 +3,8 @@
 import argparse
 
 from plant.errors import InputError
-from plant.recipe import Recipe, load_recipe
+from plant.recipe.reading import load_recipe
+from plant.recipe.schema import Recipe
 
 
 def add_recipe_options(parser: argparse.ArgumentParser, *, default: str = "plant") -> None:

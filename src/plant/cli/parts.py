@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plant.cli.console import print_table
 
 if TYPE_CHECKING:
-    from plant.recipe import Recipe
+    from plant.recipe.schema import Recipe
     from plant.registry import Registry
 
 
@@ -18,8 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from plant.explain.table import EXPLAINERS
-    from plant.nn.table import DECODERS, ENCODERS, LOSSES
-    from plant.recipe import load_recipe, named_recipes
+    from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES
+    from plant.recipe.reading import load_recipe, named_recipes
 
     tables: dict[str, Registry[Any]] = {"encoders": ENCODERS, "decoders": DECODERS, "losses": LOSSES}
     if arguments.json:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plant.artifact import atomic_file
 from plant.data.corpus import Corpus, Role
 from plant.data.summary import label_frequencies
 from plant.errors import InputError
+from plant.store.artifact import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

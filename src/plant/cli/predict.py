@@ -10,7 +10,7 @@ from typing import Any
 
 from plant.cli.console import cut_sentence, progress, say
 from plant.errors import InputError, unknown
-from plant.recipe import Prepare
+from plant.recipe.schema import Prepare
 from plant.types import Note
 
 
@@ -111,8 +111,8 @@ def as_json(prediction: Any) -> dict[str, Any]:
 
 
 def _write(rows: Iterator[dict[str, Any]], path: Path, tell: Any) -> int:
-    from plant.artifact import atomic_file
     from plant.cli.tables import write_rows
+    from plant.store.artifact import atomic_file
 
     with atomic_file(path) as temporary:
         return write_rows(rows, temporary, suffix=path.suffix, progress=tell)

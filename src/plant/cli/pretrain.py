@@ -11,7 +11,7 @@ from plant.errors import InputError
 
 if TYPE_CHECKING:
     from plant.pipeline.texts import Job
-    from plant.recipe import Recipe
+    from plant.recipe.schema import Recipe
     from plant.train.language_model import Epoch
     from plant.train.masked import Epoch as MaskedEpoch
     from plant.types import Progress

@@ -28,12 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict, replace
 
-    from plant.artifact import read_manifest
     from plant.cli.show_relevance import print_quality, quality_by_frequency
-    from plant.keeper import InFolder, digest_of
-    from plant.nn.ranker_store import KIND, TrainedRanker, load_ranker, save_ranker
+    from plant.nn.planting.ranker_store import KIND, TrainedRanker, load_ranker, save_ranker
     from plant.relevance.store import load_names, load_relevance, name_files
     from plant.stages.rank import rank
+    from plant.store.artifact import read_manifest
+    from plant.store.keeper import InFolder, digest_of
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     section = replace(recipe.rank, vectors="language-model") if arguments.language_model else recipe.rank
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _vectors(path: str, vocab: "Vocab") -> "NDArray[np.float32]":
     """The model's embedding of each word; words that it does not know get the mean."""
-    from plant.nn.language_model import with_vocab
-    from plant.nn.language_model_store import load_language_model
+    from plant.nn.language.awd_lstm import with_vocab
+    from plant.nn.language.store import load_language_model
 
     return with_vocab(load_language_model(path), vocab).network.words.detach().numpy()

@@ -18,12 +18,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
-    from plant.artifact import read_manifest
     from plant.data.corpus import training_view
     from plant.data.store import load_corpus
-    from plant.keeper import InFolder, digest_of
     from plant.relevance.store import KIND, load_relevance, save_relevance
     from plant.stages.relate import relate
+    from plant.store.artifact import read_manifest
+    from plant.store.keeper import InFolder, digest_of
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     inputs = {"corpus": read_manifest(arguments.corpus, "corpus").digest, "recipe": digest_of(asdict(recipe.relate))}

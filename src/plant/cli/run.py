@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.evaluate.render import json_of, write_report
+    from plant.evaluate.report.render import json_of, write_report
     from plant.pipeline.run import run as run_all
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.artifact import read_manifest
+    from plant.store.artifact import read_manifest
 
     path = _folder(arguments.what, meant=_meant(arguments))
     manifest = read_manifest(path)

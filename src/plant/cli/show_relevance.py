@@ -12,7 +12,7 @@ from plant.cli.console import print_table, say
 from plant.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from plant.nn.ranker_store import TrainedRanker
+    from plant.nn.planting.ranker_store import TrainedRanker
     from plant.relevance.relevance import Relevance
 
 
@@ -101,7 +101,7 @@ def code_words(
 
 def quality_by_frequency(trained: "TrainedRanker", relevance: "Relevance") -> tuple[Bin, ...]:
     """Mean nDCG of the labels of each training-frequency bin that has any, then of all."""
-    from plant.evaluate.bins import BIN_ENDS, BIN_NAMES
+    from plant.evaluate.measures.bins import BIN_ENDS, BIN_NAMES
 
     bin_of = np.searchsorted(BIN_ENDS, relevance.label_counts)
     groups = [(name, bin_of == number) for number, name in enumerate(BIN_NAMES) if (bin_of == number).any()]
@@ -147,14 +147,14 @@ def _best_by_ranker(trained: "TrainedRanker", label: int, words: tuple[str, ...]
 
 
 def _named(values: np.ndarray) -> dict[str, float]:
-    from plant.nn.ranker_store import CUTOFFS
+    from plant.nn.planting.ranker_store import CUTOFFS
 
     return {f"nDCG@{k}": float(value) for k, value in zip(CUTOFFS, values, strict=True)}
 
 
 def _folders(path: Path) -> tuple[Path, Path | None]:
     """The relevance and, if there is one, the ranker: of a run, or either of them and the other one beside it."""
-    from plant.artifact import is_artifact
+    from plant.store.artifact import is_artifact
 
     is_relevance, is_ranker = is_artifact(path, "relevance"), is_artifact(path, "ranker")
     run = path.parent if is_relevance or is_ranker else path
@@ -166,7 +166,7 @@ def _ranker(folder: Path | None, relevance: "Relevance") -> "TrainedRanker | Non
     """The ranker, if its labels and tokens are those of the relevance."""
     if folder is None:
         return None
-    from plant.nn.ranker_store import load_ranker
+    from plant.nn.planting.ranker_store import load_ranker
 
     trained = load_ranker(folder)
     shape = (len(trained.ranker.token_vectors), len(trained.ranker.label_vectors))

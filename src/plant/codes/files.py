@@ -8,9 +8,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from plant.artifact import atomic_file
 from plant.codes.codebook import CodeBook
 from plant.errors import ArtifactError, InputError
+from plant.store.artifact import atomic_file
 
 SYNONYM_SEPARATOR = "|"
 COLUMNS = "code, description, parent, synonyms (the last two may be missing, synonyms are separated by |)"

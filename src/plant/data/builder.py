@@ -14,7 +14,7 @@ from plant.data.sources.books import named_book
 from plant.data.splits import check_groups, random_split, stratified_split
 from plant.data.spool import Ragged, Spool
 from plant.errors import InputError
-from plant.recipe import Prepare
+from plant.recipe.schema import Prepare
 from plant.text.surfaces import Surfaces
 from plant.text.tokenizer import code_points, find_words
 from plant.text.vocab import UNKNOWN, Vocab, build_vocab

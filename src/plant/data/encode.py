@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plant.data.corpus import Documents
-from plant.recipe import Prepare
+from plant.recipe.schema import Prepare
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
 

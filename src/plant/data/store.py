@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from plant.artifact import Manifest, open_artifact, save_artifact
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.data.corpus import Corpus, Documents, Role
 from plant.data.notes import Source
 from plant.data.splits import split_manifest
+from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.text.vocab import Vocab
 
 KIND = "corpus"

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from plant.errors import InputError
 from plant.nn.classifier import Classifier
-from plant.nn.parts import AttentionDecoder, SourcedDecoder
+from plant.nn.parts.protocols import AttentionDecoder, SourcedDecoder
 from plant.tensors import Encoded
 
 

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from plant.nn.classifier import Classifier
-from plant.nn.parts import SubwordEncoder
+from plant.nn.parts.protocols import SubwordEncoder
 from plant.tensors import Batch, Encoded, Subwords
 from plant.text.vocab import UNKNOWN
 

@@ -11,7 +11,7 @@ from plant.explain.attention import attention, attention_of
 from plant.explain.gradients import attention_x_integrated_gradients, gradient_x_input, integrated_gradients
 from plant.explain.occlusion import occlusion
 from plant.nn.classifier import Classifier
-from plant.nn.parts import AttentionDecoder, Decoder, SourcedDecoder
+from plant.nn.parts.protocols import AttentionDecoder, Decoder, SourcedDecoder
 from plant.tensors import Encoded
 
 Explainer = Callable[[Classifier, Encoded, Int[Tensor, "asked"]], Float[Tensor, "batch asked time"]]

@@ -13,7 +13,15 @@ from plant.data.corpus import Documents
 from plant.data.subwords import with_subwords
 from plant.errors import RecipeError
 from plant.nn.losses import BCE, smoothed
-from plant.nn.parts import Decoder, Encoder, FusedDecoder, Loss, SegmentDecoder, StatefulEncoder, SubwordEncoder
+from plant.nn.parts.protocols import (
+    Decoder,
+    Encoder,
+    FusedDecoder,
+    Loss,
+    SegmentDecoder,
+    StatefulEncoder,
+    SubwordEncoder,
+)
 from plant.tensors import Batch, Decoded, Encoded
 from plant.text.vocab import UNKNOWN
 

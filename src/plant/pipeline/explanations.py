@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from plant.artifact import read_manifest, save_artifact
 from plant.data.corpus import Role, held_out
 from plant.data.store import load_corpus
 from plant.errors import InputError, unknown
-from plant.keeper import InFolder
 from plant.stages.explanations import MEASURES, NAMES, Figures, applicable, explained_codes, measure_explainer
 from plant.stages.fitted import load_coder
+from plant.store.artifact import read_manifest, save_artifact
+from plant.store.keeper import InFolder
 from plant.types import Progress, silent
 
 KIND = "explanation"

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from plant.artifact import Manifest, check_replaceable, read_manifest
 from plant.data import store
 from plant.data.roles import Plan
 from plant.data.sources import open_source
 from plant.data.sources.options import SourceOptions
-from plant.keeper import digest_of, unchanged
-from plant.recipe import Recipe
+from plant.recipe.schema import Recipe
 from plant.stages.prepare import prepare
+from plant.store.artifact import Manifest, check_replaceable, read_manifest
+from plant.store.keeper import digest_of, unchanged
 from plant.types import Progress, silent
 
 READ_WHOLE = 64 << 20  # bytes: larger files are known by their size and time

@@ -2,15 +2,15 @@
 
 from dataclasses import asdict, dataclass
 
-from plant.artifact import read_manifest
 from plant.errors import InputError
-from plant.keeper import digest_of
-from plant.nn.language_model import LanguageModel
-from plant.nn.language_model_store import KIND, load_language_model
-from plant.nn.published_weights import read_published
+from plant.nn.language.awd_lstm import LanguageModel
+from plant.nn.language.published import read_published
+from plant.nn.language.store import KIND, load_language_model
 from plant.pipeline.texts import Job, Lesson, train_once
-from plant.recipe import Pretrain
+from plant.recipe.schema import Pretrain
 from plant.stages.pretrain import Pretrained, load_pretrained, pretrain, save_pretrained
+from plant.store.artifact import read_manifest
+from plant.store.keeper import digest_of
 
 
 @dataclass(frozen=True)

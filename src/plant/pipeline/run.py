@@ -6,19 +6,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plant.artifact import atomic_file
 from plant.data import store
 from plant.data.corpus import Corpus, Role
-from plant.evaluate import scored as predictions
-from plant.evaluate.report import Report
-from plant.keeper import InFolder, Shared, named_by
+from plant.evaluate.report.content import Report
+from plant.evaluate.scores import scored as predictions
 from plant.pipeline.prepare import Request, inputs_of, prepare_once, recipe_files, recipe_inputs
-from plant.recipe import Recipe, recipe_table
+from plant.recipe.reading import recipe_table
+from plant.recipe.schema import Recipe
 from plant.stages import fitted as coders
 from plant.stages.evaluate import evaluate
 from plant.stages.everything import Settings, fit_coder, member_recipes
 from plant.stages.fitted import FittedCoder, load_coder, save_coder
 from plant.stages.predict import score_role
+from plant.store.artifact import atomic_file
+from plant.store.keeper import InFolder, Shared, named_by
 from plant.train.classifier import Epoch
 from plant.types import Progress, silent
 

@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from plant.artifact import TENSORS, atomic_file, read_tensors
 from plant.errors import InputError
-from plant.evaluate.bins import Group, all_together, by_frequency
-from plant.evaluate.compare import COMPARED, Comparison, compare
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.scored import Scored, load_scored
-from plant.keeper import digest_of
+from plant.evaluate.measures.bins import Group, all_together, by_frequency
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import Scored, load_scored
+from plant.evaluate.significance.compare import COMPARED, Comparison, compare
 from plant.pipeline.prepare import fingerprint, recipe_files
 from plant.pipeline.processes import in_own_process
-from plant.recipe import Recipe, load_recipe, recipe_table
+from plant.recipe.reading import load_recipe, recipe_table
+from plant.recipe.schema import Recipe
 from plant.stages.everything import member_recipes
+from plant.store.artifact import TENSORS, atomic_file
+from plant.store.keeper import digest_of
+from plant.store.safetensors import read_tensors
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
              "effective-can", "lsan")  # fmt: skip

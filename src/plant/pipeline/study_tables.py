@@ -8,12 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 
-from plant.artifact import atomic_file
-from plant.evaluate.bins import Group
-from plant.evaluate.compare import Cell
-from plant.evaluate.compare_tables import header_of, latex_of, marked_rows, note_of
-from plant.evaluate.markdown import table
+from plant.evaluate.measures.bins import Group
+from plant.evaluate.report.markdown import table
+from plant.evaluate.significance.compare import Cell
+from plant.evaluate.significance.compare_tables import header_of, latex_of, marked_rows, note_of
 from plant.pipeline.study import Study
+from plant.store.artifact import atomic_file
 
 COSTS = ("minutes", "peak MB", "parameters")
 COST_NOTE = (

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from plant.artifact import read_manifest
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, take, training_view
 from plant.data.encode import encode_texts
 from plant.data.sources.bare import read_texts
 from plant.data.store import load_corpus
-from plant.keeper import InFolder, Load, Save, digest_of
 from plant.pipeline.prepare import fingerprint
-from plant.recipe import Masked, Pretrain, Recipe
+from plant.recipe.schema import Masked, Pretrain, Recipe
 from plant.stages.pretrain import more_text, without_held_out
+from plant.store.artifact import read_manifest
+from plant.store.keeper import InFolder, Load, Save, digest_of
 from plant.train.epochs import Surroundings
 from plant.types import Progress, silent
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plant.artifact import Manifest, open_artifact, save_artifact
 from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.relevance.relevance import Relevance
+from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.text.vocab import Vocab
 
 KIND = "relevance"

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plant.errors import InputError, unknown
-from plant.evaluate.bins import Group, by_frequency, by_name, chapter_names, part_names
-from plant.evaluate.calibration import FLOOR, reliability
-from plant.evaluate.curves import Curve, micro_curve
-from plant.evaluate.lists import Mask
-from plant.evaluate.measures import CUTOFFS, HEADLINE, Measure, families_for, measure
-from plant.evaluate.outcome import Outcome, outcome_of
-from plant.evaluate.prior import prior_of
-from plant.evaluate.report import Calibration, Report, counts_of, skew, worst_codes
-from plant.evaluate.scored import Scored
-from plant.evaluate.significance import Value, valued
+from plant.evaluate.choosing.calibration import FLOOR, reliability
+from plant.evaluate.measures.bins import Group, by_frequency, by_name, chapter_names, part_names
+from plant.evaluate.measures.curves import Curve, micro_curve
+from plant.evaluate.measures.table import CUTOFFS, HEADLINE, Measure, families_for, measure
+from plant.evaluate.report.content import Calibration, Report, counts_of, skew, worst_codes
+from plant.evaluate.scores.lists import Mask
+from plant.evaluate.scores.outcome import Outcome, outcome_of
+from plant.evaluate.scores.prior import prior_of
+from plant.evaluate.scores.scored import Scored
+from plant.evaluate.significance.resampling import Value, valued
 from plant.types import Progress, silent
 
 CURVE_POINTS = 400

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from plant.codes.files import read_codebook
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, gold_codes, held_out, take, training_view
 from plant.errors import InputError, RecipeError
-from plant.evaluate.blend import fit_blend
-from plant.evaluate.calibration import calibrated, fit_temperature, logits_of
-from plant.keeper import InMemory, Keeper, digest_of
-from plant.nn import language_model_store, ranker_store
-from plant.nn.build import Given, asked_for, check_parts, takes
-from plant.nn.language_model import LanguageModel
-from plant.nn.ranker import Ranker
-from plant.nn.ranker_store import TrainedRanker, load_ranker, save_ranker
-from plant.nn.transformer import Transformer
-from plant.recipe import Recipe, load_recipe
+from plant.evaluate.choosing.blend import fit_blend
+from plant.evaluate.choosing.calibration import calibrated, fit_temperature, logits_of
+from plant.nn.language import store as language_model_store
+from plant.nn.language.awd_lstm import LanguageModel
+from plant.nn.language.transformer import Transformer
+from plant.nn.parts.build import Given, asked_for, check_parts, takes
+from plant.nn.planting import ranker_store
+from plant.nn.planting.ranker import Ranker
+from plant.nn.planting.ranker_store import TrainedRanker, load_ranker, save_ranker
+from plant.recipe.reading import load_recipe
+from plant.recipe.schema import Recipe
 from plant.relevance import store as relevance_store
 from plant.relevance.relevance import Relevance
 from plant.relevance.store import load_relevance, name_files, save_relevance
@@ -46,6 +47,7 @@ from plant.stages.transform import ENCODER, Transformed, inputs_of, load_transfo
 from plant.stages.transform import KIND as TRANSFORMER
 from plant.stages.vectors import KIND as VECTORS
 from plant.stages.vectors import load_vectors, save_vectors, vectors
+from plant.store.keeper import InMemory, Keeper, digest_of
 from plant.train.classifier import Epoch
 from plant.train.epochs import Surroundings
 from plant.types import Progress, silent

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, take
 from plant.errors import InputError
-from plant.evaluate.faithfulness import Faithfulness, faithfulness, mean_faithfulness
-from plant.evaluate.plausibility import marked_tokens, mean_plausibility, tune_share
+from plant.evaluate.explanations.faithfulness import Faithfulness, faithfulness, mean_faithfulness
+from plant.evaluate.explanations.plausibility import marked_tokens, mean_plausibility, tune_share
 from plant.explain.spans import SHARE
 from plant.explain.table import EXPLAINERS
 from plant.stages.fitted import FittedCoder

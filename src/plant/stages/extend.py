@@ -12,11 +12,11 @@ from plant.codes.codebook import CodeBook
 from plant.codes.synonyms import spoken, with_synonyms
 from plant.data.corpus import TrainingView
 from plant.errors import InputError
-from plant.evaluate.calibration import logits_of
-from plant.nn.build import Given, build_classifier
-from plant.nn.matching import Matching
-from plant.nn.names import Names, with_names
-from plant.recipe import Recipe
+from plant.evaluate.choosing.calibration import logits_of
+from plant.nn.matching.names import Names, with_names
+from plant.nn.matching.search import Matching
+from plant.nn.parts.build import Given, build_classifier
+from plant.recipe.schema import Recipe
 from plant.stages.fitted import FittedCoder
 from plant.stages.models import AveragedModel, BlendedModel, ClassifierModel, Model, WidenedModel
 from plant.stages.naming import (

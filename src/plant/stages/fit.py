@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, TrainingView
-from plant.evaluate.lists import Lists
-from plant.evaluate.measures import measure
-from plant.evaluate.outcome import outcome_of
-from plant.evaluate.scored import scored_densely
-from plant.evaluate.scores import BLOCK, blocks
-from plant.evaluate.thresholds import tune_global_threshold, tune_label_thresholds
-from plant.nn.build import Given, build_classifier
+from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.measures.table import measure
+from plant.evaluate.scores.forms import BLOCK, blocks
+from plant.evaluate.scores.lists import Lists
+from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.scored import scored_densely
 from plant.nn.classifier import Classifier
-from plant.recipe import Choose, Recipe
+from plant.nn.parts.build import Given, build_classifier
+from plant.recipe.schema import Choose, Recipe
 from plant.train.classifier import Epoch, Judge, Notes, train_classifier
 from plant.train.seed import seeded
 from plant.types import Progress, silent

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.artifact import Manifest, open_artifact, save_artifact
 from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.data.corpus import Documents
 from plant.data.encode import encode_texts
-from plant.evaluate.calibration import calibrated
-from plant.evaluate.scores import BLOCK, blocks
+from plant.evaluate.choosing.calibration import calibrated
+from plant.evaluate.scores.forms import BLOCK, blocks
 from plant.explain.spans import evidence_spans
-from plant.nn.build import Given
-from plant.recipe import Recipe, recipe_from, recipe_table
+from plant.nn.parts.build import Given
+from plant.recipe.reading import recipe_from, recipe_table
+from plant.recipe.schema import Recipe
 from plant.stages.models import Model, probabilities, readings, unpack_model
+from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.text.vocab import Vocab
 from plant.types import Prediction, Progress, ScoredCode, silent
 

@@ -10,20 +10,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from plant.artifact import room_for
 from plant.data.batches import collate, sorted_batches
 from plant.data.corpus import Documents, take
 from plant.errors import InputError
-from plant.evaluate.blend import Blend, blended
+from plant.evaluate.choosing.blend import Blend, blended
 from plant.explain.table import explainer_named
-from plant.nn.build import Given, asked_for, build_classifier
 from plant.nn.classifier import Classifier
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
-from plant.nn.names import Names, unpack_names
-from plant.nn.parts import SubwordEncoder
-from plant.nn.ranker_store import ranker_from
-from plant.nn.transformer import Transformer, unpack_transformer
-from plant.recipe import Recipe
+from plant.nn.language.transformer import Transformer, unpack_transformer
+from plant.nn.matching.names import Names, unpack_names
+from plant.nn.parts.build import Given, asked_for, build_classifier
+from plant.nn.parts.protocols import SubwordEncoder
+from plant.nn.planting.ranker_store import ranker_from
+from plant.recipe.schema import Recipe
 from plant.relevance.relevance import Relevance
 from plant.stages.linear import (
     FrequencyPrior,
@@ -34,6 +33,7 @@ from plant.stages.linear import (
     score_tfidf,
     unpack_tfidf,
 )
+from plant.store.safetensors import room_for
 from plant.tensors import Encoded
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.types import Progress, silent

@@ -12,10 +12,10 @@ from plant.codes.icd import family
 from plant.codes.synonyms import read_synonyms, spoken
 from plant.data.corpus import TrainingView
 from plant.data.mentions import Mention, mined_mentions
-from plant.nn.build import MATCHING
-from plant.nn.matching import Matching, identical, phrases_of, read, search
-from plant.nn.names import Names
-from plant.recipe import Recipe
+from plant.nn.matching.names import Names
+from plant.nn.matching.search import Matching, identical, phrases_of, read, search
+from plant.nn.parts.build import MATCHING
+from plant.recipe.schema import Recipe
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.types import Progress, silent

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from plant.artifact import MAX_IN_MEMORY
 from plant.data.corpus import Corpus, Role, gold_codes, held_out
-from plant.evaluate.scored import Frame, Scored, scored_densely
+from plant.evaluate.scores.scored import Frame, Scored, scored_densely
 from plant.stages.fitted import FittedCoder
+from plant.store.safetensors import MAX_IN_MEMORY
 from plant.types import Progress, silent
 
 BEST = 1000  # codes of a note

@@ -6,7 +6,7 @@ from plant.data.builder import build_corpus
 from plant.data.corpus import Corpus
 from plant.data.notes import Source, checked
 from plant.data.roles import Plan
-from plant.recipe import Recipe
+from plant.recipe.schema import Recipe
 from plant.types import Progress, silent
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from plant.artifact import Manifest, open_artifact
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, take
 from plant.errors import InputError, RecipeError
-from plant.nn.language_model import AWDLSTM, LANGUAGE_MODEL_DROPOUTS, LanguageModel, with_vocab
-from plant.nn.language_model_store import KIND, language_model_from, save_language_model
-from plant.recipe import Masked, Pretrain
+from plant.nn.language.awd_lstm import AWDLSTM, LANGUAGE_MODEL_DROPOUTS, LanguageModel, with_vocab
+from plant.nn.language.store import KIND, language_model_from, save_language_model
+from plant.recipe.schema import Masked, Pretrain
+from plant.store.artifact import Manifest, open_artifact
 from plant.text.vocab import Vocab
 from plant.train.epochs import Surroundings
 from plant.train.language_model import Epoch, train_language_model

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from plant.errors import RecipeError
-from plant.nn.lambdarank import lambdarank, ndcg_at
-from plant.nn.ranker import RANKERS, Ranker, start_from
-from plant.nn.ranker_store import CUTOFFS, TrainedRanker
-from plant.recipe import Rank
+from plant.nn.planting.lambdarank import lambdarank, ndcg_at
+from plant.nn.planting.ranker import RANKERS, Ranker, start_from
+from plant.nn.planting.ranker_store import CUTOFFS, TrainedRanker
+from plant.recipe.schema import Rank
 from plant.relevance.grades import Grade, gains
 from plant.relevance.relevance import Relevance
 from plant.train.checkpoint import load_checkpoint, pack_optimizer, save_checkpoint, unpack_optimizer

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from plant.data.corpus import TrainingView
 from plant.data.mentions import mined_mentions
-from plant.recipe import Relate
+from plant.recipe.schema import Relate
 from plant.relevance.counts import count, incidence, label_blocks, token_type
 from plant.relevance.mutual_information import best_tokens
 from plant.relevance.relevance import Relevance

@@ -9,15 +9,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from plant.artifact import Manifest, is_artifact, open_artifact, save_artifact
 from plant.data.corpus import Documents, TrainingView
 from plant.data.subwords import with_subwords
 from plant.errors import InputError, RecipeError
-from plant.keeper import digest_of
-from plant.nn.masked import MaskedModel
-from plant.nn.table import ENCODERS
-from plant.nn.transformer import POOLER, Transformer, check_window, network_of, new_config, read_folder, read_head
-from plant.recipe import Masked, Recipe
+from plant.nn.language.masked import MaskedModel
+from plant.nn.language.transformer import (
+    POOLER,
+    Transformer,
+    check_window,
+    network_of,
+    new_config,
+    read_folder,
+    read_head,
+)
+from plant.nn.parts.table import ENCODERS
+from plant.recipe.schema import Masked, Recipe
+from plant.store.artifact import Manifest, is_artifact, open_artifact, save_artifact
+from plant.store.keeper import digest_of
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
 from plant.train.epochs import Surroundings
 from plant.train.masked import Epoch, Text, train_masked

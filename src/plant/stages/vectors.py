@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.artifact import Manifest, open_artifact, save_artifact
 from plant.data.corpus import Documents, TrainingView
-from plant.recipe import Vectors
+from plant.recipe.schema import Vectors
+from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.text.vocab import Vocab
 from plant.train.streams import text_of
 from plant.train.word_vectors import train_word_vectors

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from plant.artifact import atomic_file, read_tensors, write_tensors
+from plant.store.artifact import atomic_file
+from plant.store.safetensors import read_tensors, write_tensors
 from plant.train.seed import random_state, restore_random_state
 
 STATE = "state.json"  # the tensor that holds the JSON part, as UTF-8 bytes

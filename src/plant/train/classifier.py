@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from plant.artifact import room_for
 from plant.data.batches import collate, shuffled_batches, sorted_batches
 from plant.data.corpus import Documents
 from plant.nn.classifier import Classifier
-from plant.recipe import Fit
+from plant.recipe.schema import Fit
+from plant.store.safetensors import room_for
 from plant.tensors import Batch, Encoded
 from plant.train.checkpoint import resume_training, save_training
 from plant.train.phases import Group, Phase, encoder_layers, freeze, parameter_groups, phases

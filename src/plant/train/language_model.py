@@ -13,9 +13,9 @@ from torch.optim import Optimizer
 
 from plant.data.batches import sorted_batches
 from plant.data.corpus import Documents
-from plant.nn.language_model import Carry, LanguageModel
-from plant.nn.next_word import IGNORED, next_word_loss, sample_words
-from plant.recipe import Pretrain
+from plant.nn.language.awd_lstm import Carry, LanguageModel
+from plant.nn.language.next_word import IGNORED, next_word_loss, sample_words
+from plant.recipe.schema import Pretrain
 from plant.text.vocab import PADDING
 from plant.train.epochs import Parts, State, Surroundings, descend, run_epochs
 from plant.train.precision import mixed_precision

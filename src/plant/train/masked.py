@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
-from plant.nn.masked import MaskedModel, Questions, ask, masked_loss
-from plant.recipe import Masked
+from plant.nn.language.masked import MaskedModel, Questions, ask, masked_loss
+from plant.recipe.schema import Masked
 from plant.text.subwords import SubwordTokenizer
 from plant.train.epochs import Parts, State, Surroundings, descend, run_epochs
 from plant.train.precision import mixed_precision

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import Parameter
 
 from plant.nn.classifier import Classifier
-from plant.nn.parts import LayeredEncoder
-from plant.recipe import Fit
+from plant.nn.parts.protocols import LayeredEncoder
+from plant.recipe.schema import Fit
 
 
 @dataclass(frozen=True)

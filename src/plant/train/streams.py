@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
-from plant.nn.language_model import Direction
-from plant.nn.next_word import IGNORED
+from plant.nn.language.awd_lstm import Direction
+from plant.nn.language.next_word import IGNORED
 from plant.text.vocab import PADDING
 
 

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from plant.nn.attention import as_distribution
 from plant.nn.decoders.label_attention import prior_logits
-from plant.nn.letters import letter_vectors
-from plant.nn.matching import (
+from plant.nn.matching.letters import letter_vectors
+from plant.nn.matching.names import Names, names_from
+from plant.nn.matching.search import (
     NOWHERE,
     Found,
     Matching,
@@ -30,7 +31,6 @@ from plant.nn.matching import (
     search,
     similar_words,
 )
-from plant.nn.names import Names, names_from
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.values import Amount, Cosine, Count, Natural

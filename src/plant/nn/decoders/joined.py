@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.nn.decoders.interaction import Interaction
-from plant.nn.parts import AttentionDecoder, Decoder
+from plant.nn.parts.protocols import AttentionDecoder, Decoder
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN
 

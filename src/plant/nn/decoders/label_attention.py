@@ -1,16 +1,17 @@
 """Label attention: every label looks at a document with a query of its own.
 
 CAML (Mullenbach et al. 2018) asks the states themselves, A = softmax(U h); LAAT (Vu et al. 2020) asks what a layer
-makes of them, A = softmax(U tanh(W h)). PLANT's learned attention is the first. Computed by `plant.nn.attending`.
+makes of them, A = softmax(U tanh(W h)). PLANT's learned attention is the first. Computed by
+`plant.nn.planting.attending`.
 """
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from plant.nn.attending import Attending, Heads, NoSources
 from plant.nn.attention import Packed, as_distribution, pack, unpack
-from plant.nn.fused import fused_logits, fused_loss
+from plant.nn.planting.attending import Attending, Heads, NoSources
+from plant.nn.planting.fused import fused_logits, fused_loss
 from plant.tensors import Decoded, Encoded
 from plant.values import Dropout, Natural
 

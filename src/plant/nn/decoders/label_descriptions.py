@@ -15,9 +15,9 @@ from plant.errors import RecipeError
 from plant.nn.attention import masked_softmax
 from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.decoders.pooled import as_evidence
-from plant.nn.descriptions import Described, Descriptions
-from plant.nn.parts import SubwordEncoder
-from plant.nn.windows import Joining, at_words, decisive, joined, windows_of
+from plant.nn.language.descriptions import Described, Descriptions
+from plant.nn.language.windows import Joining, at_words, decisive, joined, windows_of
+from plant.nn.parts.protocols import SubwordEncoder
 from plant.tensors import Batch, Decoded, Encoded, Windows
 from plant.values import Count, Natural
 

@@ -16,16 +16,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.errors import RecipeError
-from plant.nn.attending import Attending
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
-from plant.nn.focus import Focusing, focused_attention
-from plant.nn.fused import Segments, fused_logits, fused_loss
-from plant.nn.inattention import Lists, distinct
-from plant.nn.parts import Relevance
-from plant.nn.pieces import in_pieces
-from plant.nn.planting import Inattention, Planting, Ranked, Static, spread_out
-from plant.nn.ranker import Ranker
+from plant.nn.parts.protocols import Relevance
+from plant.nn.planting.attending import Attending
+from plant.nn.planting.focus import Focusing, focused_attention
+from plant.nn.planting.fused import Segments, fused_logits, fused_loss
+from plant.nn.planting.inattention import Lists, distinct
+from plant.nn.planting.pieces import in_pieces
+from plant.nn.planting.ranker import Ranker
+from plant.nn.planting.sources import Inattention, Planting, Ranked, Static, spread_out
 from plant.tensors import Decoded, Encoded
 from plant.values import Count, Dropout, Natural
 
@@ -34,7 +34,7 @@ class PlantedDecoder(nn.Module):
     """Learned, static and planted attention; without `static` and `planted` it is `LabelAttention`.
 
     Without `learned`, labels look at the positions that survive and nowhere else: inattention then holds for the static
-    source too, as shares of the relevance that survives, and a step costs a fraction (`plant.nn.focus`).
+    source too, as shares of the relevance that survives, and a step costs a fraction (`plant.nn.planting.focus`).
     `static_values`: mutual information as it is, or divided by its sum over the document. Of the ranker's scores the
     `k` best positions survive `inattention`. `scales`: one weight per source, all 1 at the start. Further options are
     those of `LabelAttention`.

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.nn.decoders.pooled import as_evidence
-from plant.nn.windows import Joining, at_words, decisive, joined, windows_of
+from plant.nn.language.windows import Joining, at_words, decisive, joined, windows_of
 from plant.tensors import Decoded, Encoded, Windows
 from plant.values import Dropout
 

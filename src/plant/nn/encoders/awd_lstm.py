@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from plant.errors import RecipeError
-from plant.nn import language_model as lm
-from plant.nn.quantized import Int8AWDLSTM
+from plant.nn.language import awd_lstm as lm
+from plant.nn.language.quantized import Int8AWDLSTM
 from plant.tensors import Batch, Encoded
 from plant.text.vocab import PADDING
 from plant.values import Amount, Count

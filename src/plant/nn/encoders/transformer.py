@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.errors import InputError, RecipeError
-from plant.nn.transformer import Transformer, check_window, network_of, new_config
-from plant.nn.windows import Layout, Plan, innermost, lay_out
+from plant.nn.language.transformer import Transformer, check_window, network_of, new_config
+from plant.nn.language.windows import Layout, Plan, innermost, lay_out
 from plant.tensors import Batch, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
 from plant.values import Count, Natural
