@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.planting.ranker import RANKERS
-from plant.nn.planting.sources import inattention, pairs
+from plant.nn.planting import inattention, pairs
 from plant.relevance.relevance import Relevance
 from plant.tensors import Encoded
 
