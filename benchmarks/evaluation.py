@@ -24,7 +24,7 @@ from plant.evaluate.measures.table import measure, measures_for
 from plant.evaluate.scores.outcome import Outcome, outcome_of
 from plant.evaluate.scores.scored import Frame, Scored, scored_by_lists, scored_densely
 from plant.evaluate.significance.resampling import randomisation
-from plant.stages.evaluate import Settings, evaluate
+from plant.steps.evaluate import Settings, evaluate
 
 DOCUMENTS, LABELS, CODES_PER_DOCUMENT = 20_000, 8_929, 15
 MANY_DOCUMENTS, MANY_LABELS, LISTED = 100_000, 170_000, 50

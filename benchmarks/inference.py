@@ -36,11 +36,11 @@ from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.losses import BCE
 from plant.nn.parts.build import Given
 from plant.nn.planting.ranker import RANKERS
-from plant.pipeline.prepare import Request
-from plant.pipeline.run import run
 from plant.recipe.reading import load_recipe
-from plant.stages.fitted import FittedCoder, load_coder
-from plant.stages.models import ClassifierModel
+from plant.recipe.schema import Recipe
+from plant.steps.prepare import Request
+from plant.steps.run import run
+from plant.systems.coder import FittedCoder, load_coder
 from plant.text.vocab import PADDING, Vocab
 
 MEASURES = ("P@5", "P@8", "P@15", "MAP")
@@ -50,7 +50,7 @@ SMALL = (
 )  # fmt: skip
 
 
-def made_up_model(n_labels: int) -> ClassifierModel:
+def made_up_model(n_labels: int) -> ClassifierSystem:
     torch.manual_seed(0)
     relevance = made_up_relevance(np.random.default_rng(0), n_labels, 1_000)
     ranker = RANKERS.build("bilinear", {}, n_tokens=N_TOKENS, n_labels=n_labels)
@@ -58,7 +58,7 @@ def made_up_model(n_labels: int) -> ClassifierModel:
     decoder = PlantedDecoder(encoder.size, n_labels, relevance=relevance, ranker=ranker)
     codes = tuple(str(label) for label in range(n_labels))
     given = Given(Vocab(("", "?")), codes, CodeBook("other", (), {}), np.zeros(n_labels, np.float32), relevance)
-    return ClassifierModel(Classifier(encoder, decoder, BCE()).eval(), given)
+    return ClassifierSystem(Recipe(), Classifier(encoder, decoder, BCE()).eval(), given)
 
 
 def made_up_notes(count: int, length: int) -> Documents:
@@ -76,7 +76,7 @@ def made_up_notes(count: int, length: int) -> Documents:
 class Literal:
     """The same weights, as the paper prints the model and torch offers its parts."""
 
-    def __init__(self, model: ClassifierModel) -> None:
+    def __init__(self, model: ClassifierSystem) -> None:
         self.decoder = model.classifier.decoder
         network = model.classifier.encoder.network
         self.words = network.words.detach()

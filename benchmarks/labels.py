@@ -19,13 +19,12 @@ from inference import made_up_notes
 
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents
+from plant.evaluate.choosing.judge import judge_on
 from plant.evaluate.scores.lists import starts_of
 from plant.nn.parts.build import Given, build_classifier
 from plant.nn.planting.ranker import RANKERS
 from plant.recipe.schema import Fit, Part, Recipe
-from plant.stages.fit import judge_on
-from plant.stages.fitted import FittedCoder
-from plant.stages.models import ClassifierModel
+from plant.systems.coder import FittedCoder
 from plant.text.vocab import Vocab
 from plant.train.classifier import Notes, train_classifier
 
@@ -73,7 +72,7 @@ def measured(*, n_labels: int, notes: int, length: int) -> dict[str, float]:
         classifier, Notes(documents, documents, n_labels, judge_on(documents, given.codes, gold)), RECIPE.fit, seed=1
     )
     trained, peak_training = time.perf_counter() - started, megabytes()
-    predicted = coded(ClassifierModel(classifier, given), documents)
+    predicted = coded(ClassifierSystem(RECIPE, classifier, given), documents)
     return {
         "parameters": sum(parameter.numel() for parameter in classifier.parameters()),
         "megabytes built": built,
@@ -85,12 +84,12 @@ def measured(*, n_labels: int, notes: int, length: int) -> dict[str, float]:
     }
 
 
-def coded(model: ClassifierModel, documents: Documents) -> float:
+def coded(model: ClassifierSystem, documents: Documents) -> float:
     """Seconds for the 15 best codes of each note with the words that speak for them."""
     n_labels = len(model.given.codes)
     coder = FittedCoder(
-        recipe=RECIPE, members=(RECIPE,), vocab=model.given.vocab, codebook=model.given.codebook,
-        codes=model.given.codes, model=model, thresholds=np.full(n_labels, 0.5, np.float32), temperature=1.0,
+        recipe=RECIPE, vocab=model.given.vocab, codebook=model.given.codebook,
+        codes=model.given.codes, system=model, thresholds=np.full(n_labels, 0.5, np.float32), temperature=1.0,
         train_counts=np.zeros(n_labels, np.int64), train_documents=0, facts={},
     )  # fmt: skip
     started = time.perf_counter()

@@ -130,14 +130,14 @@ def main() -> None:
 
 def of_demo(folder: Path) -> tuple[Path, Path]:
     """The demo corpus and a small language model of it."""
-    from plant.pipeline.prepare import Request, prepare_once
-    from plant.pipeline.pretrain import pretrain_once
-    from plant.pipeline.texts import Job
     from plant.recipe.reading import load_recipe
+    from plant.steps.prepare import Request, prepare_once
+    from plant.steps.pretrain import PRETRAIN
+    from plant.steps.single import made_at, opened_corpus
 
     recipe = load_recipe("plant", ["pretrain.embedding=64", "pretrain.hidden=128", "pretrain.epochs=1"])
     prepare_once(Request("demo"), folder / "corpus", recipe)
-    pretrain_once(Job(folder / "corpus", folder / "lm", recipe))
+    made_at(folder / "lm", PRETRAIN, recipe, opened_corpus(folder / "corpus"))
     return folder / "corpus", folder / "lm"
 
 

@@ -81,8 +81,8 @@ def prepare_plainly(folder: Path) -> tuple[int, int]:
 
 def prepare_ours(folder: Path) -> tuple[int, int]:
     """`plant prepare`."""
-    from plant.pipeline.prepare import Request, prepare_once
     from plant.recipe.schema import Recipe
+    from plant.steps.prepare import Request, prepare_once
 
     with tempfile.TemporaryDirectory(dir=folder) as out:
         made = prepare_once(Request(str(folder)), Path(out) / "corpus", Recipe())

@@ -89,7 +89,7 @@ def relate_alone(n_labels: int, form: str) -> dict[str, float]:
 def relate_here(n_labels: int, form: str) -> dict[str, float]:
     """`relate` on made-up notes; kernels are compiled on a few notes first."""
     from plant.recipe.schema import Relate
-    from plant.stages.relate import relate
+    from plant.steps.relate import relate
 
     recipe = Relate(form=form, keep=KEEP)
     relate(made_up(20, n_documents=20), recipe, threads=1)

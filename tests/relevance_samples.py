@@ -6,7 +6,7 @@ from plant.codes.codebook import CodeBook
 from plant.data.corpus import TrainingView
 from plant.recipe.schema import Relate
 from plant.relevance.relevance import Relevance
-from plant.stages.relate import relate
+from plant.steps.relate import relate
 from plant.text.vocab import SPECIAL, Vocab
 from tests.made_up import documents_of
 

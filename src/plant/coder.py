@@ -15,8 +15,8 @@ from plant.errors import InputError, RecipeError
 from plant.inputs import at_least_none, code_rows, id_list, name_list, one_note, one_text, share_of_notes, text_list
 from plant.recipe.reading import change_recipe, load_recipe
 from plant.recipe.schema import Recipe
-from plant.stages.fitted import FittedCoder, load_coder, save_coder
 from plant.store.artifact import Manifest
+from plant.systems.coder import FittedCoder, load_coder, save_coder
 from plant.types import Note, Prediction, Progress, silent
 
 BATCH = 64  # notes that are read, scored and explained together: what a stream of notes holds in memory
@@ -59,7 +59,9 @@ class Coder:
         from plant.data.builder import build_corpus
         from plant.data.notes import checked
         from plant.data.roles import Plan
-        from plant.stages.everything import Settings, fit_coder, member_recipes
+        from plant.steps.fit import fit_coder
+        from plant.steps.step import Settings
+        from plant.systems.members import member_recipes
 
         texts = text_list(texts)
         rows = code_rows(codes, texts=len(texts))
@@ -133,7 +135,7 @@ class Coder:
 
     def add_codes(self, codebook: CodeBook | Path | str) -> "Coder":
         """Add codes that no note taught, by their names in a book or a code file; only for recipes that match names."""
-        from plant.stages.extend import add_codes
+        from plant.systems.coder import add_codes
 
         if isinstance(codebook, Path | str):
             codebook = read_codebook(codebook, system=self.fitted.codebook.system)

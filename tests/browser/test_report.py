@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plant.evaluate.report.render import write_report
-from plant.stages.evaluate import Settings, evaluate
+from plant.steps.evaluate import Settings, evaluate
 from tests.scored_samples import matrix, scored
 
 CHROMIUM = Path("/usr/bin/chromium")

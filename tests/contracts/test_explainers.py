@@ -17,7 +17,7 @@ from plant.nn.encoders.cnn import CNN
 from plant.nn.losses import BCE
 from plant.nn.planting.ranker import BilinearRanker
 from plant.recipe.schema import Relate
-from plant.stages.relate import relate
+from plant.steps.relate import relate
 from plant.tensors import Batch
 from plant.text.vocab import UNKNOWN
 from tests.made_up import corpus_of, notes_of

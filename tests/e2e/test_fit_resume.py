@@ -15,8 +15,9 @@ import torch
 from plant.data.corpus import Role, gold_codes, held_out, training_view
 from plant.nn.parts.build import Given
 from plant.recipe.schema import Fit, Part, Recipe
-from plant.stages.fit import Fitted, fit, frequencies
-from plant.stages.relate import relate
+from plant.steps.relate import relate
+from plant.systems.classifier import Fitted, fit_classifier, frequencies
+from plant.train.epochs import Surroundings
 from plant.types import Progress, silent
 from tests.made_up import corpus_of, notes_of
 
@@ -50,7 +51,8 @@ def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe
     given = Given(view.vocab, view.codes, view.codebook, frequencies(view), relevance=relate(view, recipe.relate))
     choosing = held_out(corpus, Role.CHOOSE, view.codes)
     gold = gold_codes(corpus, Role.CHOOSE)
-    return fit(view, choosing, recipe, given, gold=gold, checkpoint=checkpoint, progress=progress)
+    surroundings = Surroundings(checkpoint, progress=progress)
+    return fit_classifier(view, choosing, recipe, given, gold=gold, surroundings=surroundings)
 
 
 def weights(fitted: Fitted) -> dict[str, torch.Tensor]:
@@ -92,8 +94,8 @@ def test_early_stopping_keeps_the_best_weights() -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from plant.pipeline.prepare import Request
-from plant.pipeline.run import run
+from plant.steps.prepare import Request
+from plant.steps.run import run
 from plant.recipe.reading import load_recipe
 changes = ["fit.epochs=6", "fit.checkpoint_minutes=0", "rank.epochs=2", "prepare.min_count=1", "fit.batch=4",
            "encoder.filters=8", "encoder.embedding=8"]

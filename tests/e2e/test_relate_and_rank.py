@@ -17,8 +17,8 @@ from plant.nn.language.store import save_language_model
 from plant.nn.planting.ranker_store import load_ranker
 from plant.recipe.reading import load_recipe
 from plant.relevance.store import load_relevance
-from plant.stages import rank as rank_stage
-from plant.stages import relate as relate_stage
+from plant.steps import rank as rank_stage
+from plant.steps import relate as relate_stage
 from plant.types import Note
 from tests.made_up import corpus_of, notes_of
 
@@ -39,14 +39,14 @@ def call(verb: ModuleType, *arguments: object) -> None:
 
 
 def test_the_word_of_a_code_comes_first(run_folder: Path) -> None:
-    relevance = load_relevance(run_folder / "relevance")
+    relevance = load_relevance(run_folder / "relevance").thing
     words = (run_folder / "relevance" / "vocab.txt").read_text().split("\n")
     for code, tokens in zip(relevance.codes, relevance.tokens, strict=True):
         assert words[tokens[0]] == f"sign{code.lower()}x"
 
 
 def test_relevance_is_that_of_the_fitted_notes_alone(run_folder: Path) -> None:
-    assert load_relevance(run_folder / "relevance").n_documents == 36
+    assert load_relevance(run_folder / "relevance").thing.n_documents == 36
 
 
 def test_what_is_there_already_is_not_made_again(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +71,7 @@ def test_words_start_from_a_language_model(run_folder: Path) -> None:
         rank, run_folder / "relevance", "--out", run_folder / "ranker", "--language-model",
         run_folder / "language-model", "--set", "rank.epochs=1", "--set", "rank.learning_rate=1e-9",
     )  # fmt: skip
-    vectors = load_ranker(run_folder / "ranker").ranker.token_vectors
+    vectors = load_ranker(run_folder / "ranker").thing.ranker.token_vectors
     alike = torch.cosine_similarity(vectors, model.network.words)
     torch.testing.assert_close(alike, torch.ones(len(corpus.vocab)))
 

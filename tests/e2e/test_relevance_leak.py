@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out, training_view
 from plant.recipe.schema import Rank, Relate
 from plant.relevance.relevance import Relevance
-from plant.stages.rank import rank
-from plant.stages.relate import relate
+from plant.steps.rank import rank
+from plant.steps.relate import relate
 from plant.types import Note
 from tests.made_up import corpus_of
 from tests.relevance_samples import listed

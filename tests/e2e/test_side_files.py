@@ -7,11 +7,12 @@ import pytest
 
 from plant.data.sources.options import SourceOptions
 from plant.errors import InputError
-from plant.pipeline.explanations import measure_explanations
-from plant.pipeline.prepare import Request, prepare_once, recipe_inputs
-from plant.pipeline.run import Run, run
-from plant.pipeline.study import planned, study
 from plant.recipe.reading import load_recipe
+from plant.steps.explanations import measure_explanations
+from plant.steps.fit import key_of_coder
+from plant.steps.prepare import Request, prepare_once
+from plant.steps.run import Run, run
+from plant.studies.study import planned, study
 from tests.made_up import notes_of
 
 MATCHING = ("fit.epochs=1", "naming.mined=false")
@@ -64,7 +65,7 @@ def fitted(notes: Path, out: Path, *changes: str, recipe: str = "interaction") -
         load_recipe(recipe, [*MATCHING, *changes]),
         out,
         name="x",
-        told=lambda name, new: made.append(name) if new else None,
+        notify=lambda name, new: made.append(name) if new else None,
     )
     return done, made
 
@@ -95,13 +96,8 @@ def test_a_checkpoint_that_changed_in_its_folder_is_another_input(tmp_path: Path
     digests = []
     for weights in ("one", "one", "two"):
         (tmp_path / "model.safetensors").write_text(weights)
-        digests.append(recipe_inputs(recipe, [recipe])["files"])
+        digests.append(key_of_coder(recipe, "corpus"))
     assert digests[0] == digests[1] != digests[2]
-
-
-def test_a_recipe_without_files_has_the_inputs_that_it_always_had() -> None:
-    recipe = load_recipe("plant")
-    assert set(recipe_inputs(recipe, [recipe])) == {"recipe"}
 
 
 def test_a_study_fits_anew_what_a_changed_table_of_names_decides(tmp_path: Path) -> None:
@@ -120,7 +116,7 @@ def test_recipe_files_of_one_name_are_refused_before_any_is_fitted(notes: Path, 
     said: list[str] = []
     recipes = [str(tmp_path / "ra" / "x.toml"), str(tmp_path / "rb" / "x.toml")]
     with pytest.raises(InputError, match=r"ra/x.toml and .*rb/x.toml would share a folder"):
-        study(recipes, (1,), str(notes), [], tmp_path / "out", told=said.append)
+        study(recipes, (1,), str(notes), [], tmp_path / "out", say=said.append)
     assert not said
 
 
@@ -146,6 +142,6 @@ def test_explanations_of_another_corpus_are_measured_anew(notes: Path, tmp_path:
     told: list[bool] = []
     for corpus in (None, None, tmp_path / "corpus"):
         measure_explanations(
-            folder, notes=3, names=["contribution"], corpus=corpus, told=lambda name, new: told.append(new)
+            folder, notes=3, names=["contribution"], corpus=corpus, notify=lambda name, new: told.append(new)
         )
     assert told == [True, False, True]

@@ -16,8 +16,10 @@ import pytest
 
 from plant.cli.main import main
 from plant.errors import InputError, RecipeError
-from plant.pipeline.run import TrainingLog
-from plant.pipeline.study import (
+from plant.recipe.reading import named_recipes
+from plant.steps.log import TrainingLog
+from plant.store.artifact import read_manifest
+from plant.studies.study import (
     Call,
     Cost,
     Fitting,
@@ -28,9 +30,7 @@ from plant.pipeline.study import (
     recipes_of,
     study,
 )
-from plant.pipeline.study_tables import write_study
-from plant.recipe.reading import named_recipes
-from plant.store.artifact import read_manifest
+from plant.studies.tables import write_study
 from plant.train.classifier import Epoch
 from tests.made_up import notes_of
 
@@ -52,7 +52,7 @@ def studied(
 ) -> tuple[Study, list[str]]:
     said: list[str] = []
     source, out = str(folder / "notes.csv"), folder / "out"
-    return study(recipes, seeds, source, PLAN, out, overrides=(*TINY, *further), told=said.append, call=call), said
+    return study(recipes, seeds, source, PLAN, out, overrides=(*TINY, *further), say=said.append, call=call), said
 
 
 def in_this_process(arguments: Sequence[str], log: Path) -> float | None:
@@ -118,14 +118,14 @@ def test_a_recipe_that_fails_does_not_stop_the_others(folder: Path, changed: tup
 def test_an_unknown_recipe_is_told_before_any_is_fitted(tmp_path: Path) -> None:
     said: list[str] = []
     with pytest.raises(RecipeError, match="nonsense"):
-        study(("prior", "nonsense"), SEEDS, "notes.csv", [], tmp_path / "out", told=said.append)
+        study(("prior", "nonsense"), SEEDS, "notes.csv", [], tmp_path / "out", say=said.append)
     assert not said
 
 
 def test_a_missing_corpus_is_told_before_any_is_fitted(tmp_path: Path) -> None:
     said: list[str] = []
     with pytest.raises(InputError, match="no file or folder 'nowhere.csv'"):
-        study(("prior",), SEEDS, "nowhere.csv", [], tmp_path / "out", told=said.append)
+        study(("prior",), SEEDS, "nowhere.csv", [], tmp_path / "out", say=said.append)
     assert not said
 
 
@@ -194,7 +194,7 @@ def test_a_run_ends_with_the_study_that_started_it(tmp_path: Path, number: signa
     log, arguments = tmp_path / "run.log", ["prepare", str(tmp_path / "notes.csv"), "--out", str(tmp_path / "out")]
     start = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))"
     call = f"from pathlib import Path; in_own_process({arguments!r}, Path({str(log)!r}))"
-    command = [sys.executable, "-c", f"{start}; from plant.pipeline.processes import in_own_process; {call}"]
+    command = [sys.executable, "-c", f"{start}; from plant.studies.processes import in_own_process; {call}"]
     with subprocess.Popen(command) as process:
         assert until(lambda: log.is_file() and locked(log), 30)
         time.sleep(1)  # until there is a run

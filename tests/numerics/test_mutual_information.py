@@ -9,7 +9,7 @@ from plant.data.corpus import take
 from plant.recipe.schema import Relate
 from plant.relevance.counts import count, incidence, label_blocks
 from plant.relevance.mutual_information import best_tokens
-from plant.stages.relate import relate
+from plant.steps.relate import relate
 from tests.relevance_samples import defined_information, listed, random_view, view_of
 
 FORMS = ("mi", "normalised", "positive")

@@ -8,7 +8,7 @@ from plant.data.corpus import TrainingView, take
 from plant.recipe.schema import Relate
 from plant.relevance.counts import count, incidence
 from plant.relevance.grades import gains
-from plant.stages.relate import relate
+from plant.steps.relate import relate
 from tests.relevance_samples import defined_information, entropy, listed, view_of
 
 N_TOKENS, N_LABELS = 7, 3

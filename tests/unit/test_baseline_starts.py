@@ -9,9 +9,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from plant.nn.decoders.joint_laat import parent_frequencies
 from plant.nn.encoders.recurrent import Bidirectional
 from plant.nn.parts.table import DECODERS
-from plant.pipeline.study import PUBLISHED
 from plant.recipe.reading import load_recipe, named_recipes
-from plant.stages.vectors import epochs_for
+from plant.steps.vectors import epochs_for
+from plant.studies.study import PUBLISHED
 
 FREQUENCIES = torch.tensor([0.5, 0.1, 0.01])
 

@@ -12,7 +12,7 @@ from plant.evaluate.report.render import json_of
 from plant.evaluate.scores.files import read_gold, read_predictions, scored_from_files, write_submission
 from plant.evaluate.scores.outcome import outcome_of
 from plant.evaluate.scores.scored import load_scored, save_scored, scored_by_lists
-from plant.stages.evaluate import Settings, evaluate
+from plant.steps.evaluate import Settings, evaluate
 from tests.scored_samples import matrix, scored
 
 GOLD = """\

@@ -18,7 +18,7 @@ from plant.evaluate.scores.outcome import outcome_of
 from plant.evaluate.scores.scored import save_scored, scored_densely
 from plant.evaluate.significance.compare import compare
 from plant.evaluate.significance.compare_tables import latex_of, markdown_of, tsv_of
-from plant.stages.evaluate import Settings, evaluate
+from plant.steps.evaluate import Settings, evaluate
 from tests.scored_samples import codes_of, matrix, scored
 
 SAMPLE = scored(*matrix())

@@ -10,12 +10,12 @@ from plant.data.corpus import Corpus, Documents, Role, held_out
 from plant.errors import InputError
 from plant.evaluate.choosing.blend import Blend
 from plant.recipe.schema import Recipe
-from plant.stages.explanations import RANDOM, applicable, explained_codes, measure_explainer
-from plant.stages.fitted import FittedCoder
-from plant.stages.models import AveragedReading, BlendedReading
+from plant.steps.explanations import RANDOM, applicable, explained_codes, measure_explainer
+from plant.systems.blend import Members, MembersReading
+from plant.systems.coder import FittedCoder
 from plant.text.vocab import Vocab
 from plant.types import Note, Span
-from tests.made_up import corpus_of, notes_of
+from tests.made_up import corpus_of, documents_of, notes_of
 
 CODES = tuple(f"C{label}" for label in range(5))
 
@@ -57,8 +57,8 @@ def marked_notes(*, marks: bool = True) -> list[Note]:
 
 def coder_of(corpus: Corpus) -> FittedCoder:
     return FittedCoder(
-        recipe=Recipe(), members=(Recipe(),), vocab=corpus.vocab, codebook=corpus.codebook, codes=CODES,
-        model=SignModel(corpus.vocab), thresholds=np.full(5, 0.5, np.float32), temperature=1.0,
+        recipe=Recipe(), vocab=corpus.vocab, codebook=corpus.codebook, codes=CODES,
+        system=SignModel(corpus.vocab), thresholds=np.full(5, 0.5, np.float32), temperature=1.0,
         train_counts=np.ones(5, np.int64), train_documents=36, facts={},
     )  # fmt: skip
 
@@ -140,10 +140,20 @@ class Words:
         return np.full((len(labels), 3), self.weight, np.float32)
 
 
-def together(kind: str, *members: Words) -> AveragedReading | BlendedReading:
-    if kind == "mean":
-        return AveragedReading(members)
-    return BlendedReading(members, np.zeros(1, np.float32), Blend(np.array([3.0, 1.0], np.float32), 1.0, 0.0))
+@dataclass(frozen=True)
+class Reader:
+    """A system that reads anything in one way."""
+
+    reading: Words
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> Words:
+        return self.reading
+
+
+def together(kind: str, *members: Words) -> MembersReading:
+    blend = Blend(np.array([3.0, 1.0], np.float32), 1.0, 0.0) if kind == "blend" else None
+    system = Members(tuple(map(Reader, members)), np.zeros(1, np.float32), blend)
+    return system.read(documents_of([[2, 3, 4]], labels=[[]]))
 
 
 @pytest.mark.parametrize(("kind", "both"), [("mean", 4.0), ("blend", 3.0)])

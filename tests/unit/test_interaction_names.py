@@ -15,11 +15,11 @@ from plant.data.corpus import Corpus, TrainingView, training_view
 from plant.data.mentions import mined_mentions
 from plant.data.roles import Plan
 from plant.errors import InputError
+from plant.nn.matching.naming import matching_of, name_labels
 from plant.recipe.reading import load_recipe, recipe_from
 from plant.recipe.schema import Prepare, Recipe
-from plant.stages.everything import fit_coder
-from plant.stages.fitted import load_coder, save_coder
-from plant.stages.naming import matching_of, name_labels
+from plant.steps.fit import fit_coder
+from plant.systems.coder import load_coder, save_coder
 from plant.types import Note, Span
 
 BOOK = CodeBook("other", ("G1", "T1"), {"G1": "Influenza, NOS (any)", "T1": "Ductal carcinoma"})

@@ -4,20 +4,21 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from plant.pipeline import prepare
-from plant.pipeline.prepare import fingerprint
+from plant.store import fingerprint as fingerprints
 from plant.store.artifact import open_artifact, save_artifact
-from plant.store.keeper import InFolder, Keeper, Shared
+from plant.store.fingerprint import fingerprint
+from plant.store.keeper import InFolder, Keeper, Kind, Origin, Shared
 
 KIND = "numbers"
 
 
-def save(number: int, path: Path, inputs: Mapping[str, str]) -> None:
-    save_artifact(path, KIND, tensors={"number": np.array([number])}, inputs=inputs)
+def save(number: int, path: Path, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
+    save_artifact(path, KIND, tensors={"number": np.array([number])}, recipe=recipe, inputs=inputs)
 
 
 def load(path: Path) -> int:
@@ -26,7 +27,7 @@ def load(path: Path) -> int:
 
 def kept(keeper: Keeper, inputs: Mapping[str, str], number: int) -> int:
     """What the keeper has for some inputs; `number` where it has nothing."""
-    return keeper.once("number", inputs, lambda: number, kind=KIND, save=save, load=load)
+    return keeper.once("number", Origin(inputs), lambda: number, Kind(KIND, save, load))
 
 
 def shared(folder: Path, run: str) -> Shared:
@@ -53,7 +54,7 @@ def test_runs_share_what_has_the_same_inputs_and_nothing_else(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["one", "other"])
 def test_checkpoints_stay_with_their_run_and_go_with_it(tmp_path: Path, name: str) -> None:
     keeper = shared(tmp_path, name)
-    checkpoint = keeper.checkpoint("model", {"seed": "1"})
+    checkpoint = keeper.checkpoint("model", Origin({"seed": "1"}))
     assert checkpoint.is_relative_to(tmp_path / name)
     checkpoint.parent.mkdir(parents=True)
     checkpoint.touch()
@@ -73,7 +74,7 @@ def test_a_copied_source_is_the_same_source(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_known_by_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepare, "READ_WHOLE", 3)
+    monkeypatch.setattr(fingerprints, "READ_WHOLE", 3)
     notes = tmp_path / "notes.csv"
     notes.write_text("many notes")
     before = fingerprint(str(notes))

@@ -24,7 +24,7 @@ from plant.nn.losses import BCE
 from plant.nn.parts.build import Given, build_classifier
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Pretrain
-from plant.stages.pretrain import new_language_model, pretrain, started
+from plant.steps.pretrain import new_language_model, pretrain, started
 from plant.tensors import Batch
 from plant.text.vocab import PADDING, SPECIAL, Vocab
 from plant.train.epochs import Surroundings

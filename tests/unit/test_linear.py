@@ -1,6 +1,7 @@
 """Frequency prior and TF-IDF: equal to scikit-learn, explained exactly, saved exactly."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,22 +14,21 @@ from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, TrainingView
 from plant.data.ngrams import count_ngrams
 from plant.errors import InputError
-from plant.stages.linear import (
-    explain_tfidf,
-    fit_prior,
-    fit_tfidf,
-    pack_tfidf,
-    score_prior,
-    score_tfidf,
-    unpack_tfidf,
-)
-from plant.stages.models import LinearModel
+from plant.recipe import schema
 from plant.store.safetensors import read_tensors, write_tensors
+from plant.systems import tfidf
+from plant.systems.prior import fit_prior
+from plant.systems.system import Known, Packed
+from plant.systems.tfidf import Tfidf, explain_tfidf, score_tfidf, unpack_tfidf
 from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
 from tests.made_up import notes_of
 
 VOCAB = Vocab((*SPECIAL, *"abcdefghijkl"))
 CODES = ("A1", "B2", "C3")
+
+
+def fit_tfidf(view: TrainingView, **knobs: Any) -> Tfidf:
+    return tfidf.fit_tfidf(view, schema.Tfidf(**knobs))
 
 
 def documents_of(tokens: list[np.ndarray], labels: list[list[int]]) -> Documents:
@@ -137,14 +137,16 @@ def test_the_deciding_word_is_the_best_evidence(view: TrainingView) -> None:
 
 
 def test_prior_is_the_share_of_documents(view: TrainingView) -> None:
-    scores = score_prior(fit_prior(view), view.documents)
+    scores = fit_prior(view).read(view.documents).scores
     assert_allclose(scores, np.tile(view.documents.targets(3).mean(0), (60, 1)), rtol=1e-6)
 
 
 def test_a_saved_model_scores_the_same(view: TrainingView, tmp_path: Path) -> None:
     model = fit_tfidf(view)
-    write_tensors(tmp_path / "tfidf.safetensors", pack_tfidf(model))
-    loaded = unpack_tfidf(read_tensors(tmp_path / "tfidf.safetensors"), CODES)
+    packed = model.pack()
+    write_tensors(tmp_path / "tfidf.safetensors", packed.arrays)
+    arrays = read_tensors(tmp_path / "tfidf.safetensors")
+    loaded = unpack_tfidf(Packed(packed.tag, packed.options, arrays), Known(VOCAB, CODES, CodeBook("other", CODES, {})))
     assert_array_equal(score_tfidf(loaded, view.documents), score_tfidf(model, view.documents))
 
 
@@ -157,9 +159,9 @@ def test_the_recipe_says_how_long_ngrams_are() -> None:
     notes = notes_of(40)
     texts, codes = [note.text for note in notes], [note.codes for note in notes]
     words, pairs = (
-        Coder("tfidf", "prepare.min_count=1", f"tfidf.longest={longest}").fit(texts, codes, choose=0.2).fitted.model
+        Coder("tfidf", "prepare.min_count=1", f"tfidf.longest={longest}").fit(texts, codes, choose=0.2).fitted.system
         for longest in (1, 2)
     )
-    assert isinstance(words, LinearModel)
-    assert isinstance(pairs, LinearModel)
-    assert len(pairs.tfidf.ngrams) > len(words.tfidf.ngrams)
+    assert isinstance(words, Tfidf)
+    assert isinstance(pairs, Tfidf)
+    assert len(pairs.ngrams) > len(words.ngrams)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from plant.data.corpus import Role, held_out, training_view
+from plant.evaluate.choosing.judge import cross_entropy
 from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
 from plant.evaluate.scores.lists import lists_of_mask
 from plant.recipe.schema import Recipe
-from plant.stages.everything import fit_coder
-from plant.stages.fit import cross_entropy
-from plant.stages.predict import best_only, score_role
+from plant.steps.fit import fit_coder
+from plant.steps.predict import best_only, score_role
 from plant.store.safetensors import room_for
 from tests.made_up import corpus_of, notes_of
 
@@ -20,7 +20,7 @@ TARGETS = RANDOM.random((7, 5)) < 0.4
 
 def test_large_arrays_live_in_files_and_hold_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not isinstance(room_for(7, 5), np.memmap)
-    monkeypatch.setattr("plant.store.artifact.MAX_IN_MEMORY", 10)
+    monkeypatch.setattr("plant.store.safetensors.MAX_IN_MEMORY", 10)
     room = room_for(7, 5)
     room[:] = SCORES
     assert isinstance(room, np.memmap)
@@ -32,7 +32,7 @@ def test_scores_from_a_file_are_those_from_memory(monkeypatch: pytest.MonkeyPatc
     fitted = fit_coder(corpus, Recipe(system="tfidf"))
     documents = held_out(corpus, Role.REPORT, training_view(corpus).codes)
     expected = fitted.probabilities(documents)
-    monkeypatch.setattr("plant.store.artifact.MAX_IN_MEMORY", 10)
+    monkeypatch.setattr("plant.store.safetensors.MAX_IN_MEMORY", 10)
     found = fitted.probabilities(documents)
     assert isinstance(found, np.memmap)
     assert np.array_equal(found, expected)
@@ -40,7 +40,7 @@ def test_scores_from_a_file_are_those_from_memory(monkeypatch: pytest.MonkeyPatc
 
 def test_the_loss_in_blocks_is_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = -np.log(np.where(TARGETS, SCORES, 1 - SCORES).astype(np.float64)).sum()
-    monkeypatch.setattr("plant.stages.fit.BLOCK", 10)
+    monkeypatch.setattr("plant.evaluate.choosing.judge.BLOCK", 10)
     assert cross_entropy(SCORES, lists_of_mask(TARGETS)) == pytest.approx(plain, rel=1e-5)
 
 
@@ -60,8 +60,8 @@ def test_too_many_scores_are_kept_as_the_best_of_each_note(monkeypatch: pytest.M
     corpus = corpus_of(notes_of(40))
     fitted = fit_coder(corpus, Recipe(system="tfidf"))
     whole = score_role(fitted, corpus, Role.REPORT, system="tfidf", splits={})
-    monkeypatch.setattr("plant.stages.predict.BEST", 2)
-    monkeypatch.setattr("plant.stages.predict.MAX_IN_MEMORY", 10)
+    monkeypatch.setattr("plant.steps.predict.BEST", 2)
+    monkeypatch.setattr("plant.steps.predict.MAX_IN_MEMORY", 10)
     short = score_role(fitted, corpus, Role.REPORT, system="tfidf", splits={})
     assert short.scores.list_length == 2
     assert "2 best codes" in short.frame.remarks[0]

@@ -2,22 +2,23 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
+from plant.cli.main import main
 from plant.coder import Coder
-from plant.data.corpus import Role, training_view
+from plant.data.corpus import Role, TrainingView, training_view
 from plant.data.store import save_corpus
-from plant.errors import RecipeError
 from plant.nn.language.masked import ask
-from plant.pipeline.texts import Job
-from plant.pipeline.transform import transform_once
 from plant.recipe.schema import Masked, Part, Prepare, Recipe
-from plant.stages.pretrain import more_text
-from plant.stages.transform import load_transformed, transform, windows_of
+from plant.steps import transform as steps
+from plant.steps.single import made_at, opened_corpus
+from plant.steps.texts import more_text
+from plant.steps.transform import TRANSFORM, Transformed, load_transformed, windows_of
 from plant.store.artifact import read_manifest
 from plant.train.epochs import Surroundings
 from plant.types import Note
@@ -29,6 +30,16 @@ RECIPE = Recipe(
     encoder=SHAPE,
     masked=Masked(epochs=2, window=16, batch=4, learning_rate=3e-3),
 )
+
+
+def transform(view: TrainingView, recipe: Recipe, **options: Any) -> Transformed:
+    """The transformer of a recipe."""
+    return steps.transform(view, steps.shape_of(recipe), recipe.masked, seed=recipe.seed, **options)
+
+
+def transformed(folder: Path, name: str, recipe: Recipe = RECIPE) -> Transformed:
+    """What `plant pretrain` makes of the corpus in a folder."""
+    return made_at(folder / name, TRANSFORM, recipe, opened_corpus(folder / "corpus"))
 
 
 def corpus():
@@ -64,9 +75,9 @@ def test_training_lowers_the_loss_on_text_that_is_not_trained_on() -> None:
 def test_fitted_and_unlabelled_text_is_read_and_held_out_text_only_when_asked_for(tmp_path: Path) -> None:
     whole = corpus()
     save_corpus(whole, tmp_path / "corpus", recipe={})
-    plain = transform_once(Job(tmp_path / "corpus", tmp_path / "plain", RECIPE))
+    plain = transformed(tmp_path, "plain")
     all_text = replace(RECIPE, masked=replace(RECIPE.masked, held_out_text=True))
-    every = transform_once(Job(tmp_path / "corpus", tmp_path / "every", all_text))
+    every = transformed(tmp_path, "every", all_text)
     view, tokenizer = training_view(whole), plain.transformer.tokenizer
     read = windows_of([view.documents, *more_text(whole, RECIPE.masked)], tokenizer, RECIPE.masked)
     assert plain.subwords == int((read.lengths - 2).sum()) < every.subwords
@@ -98,7 +109,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
 
 def test_what_pretrain_wrote_is_a_folder_that_a_recipe_may_name(tmp_path: Path) -> None:
     save_corpus(corpus(), tmp_path / "corpus", recipe={})
-    made = transform_once(Job(tmp_path / "corpus", tmp_path / "transformer", RECIPE))
+    made = transformed(tmp_path, "transformer")
     again = load_transformed(tmp_path / "transformer")
     assert again.transformer.tokenizer == made.transformer.tokenizer
     notes = notes_of(30, n_codes=3)
@@ -108,6 +119,8 @@ def test_what_pretrain_wrote_is_a_folder_that_a_recipe_may_name(tmp_path: Path) 
     assert coder.predict_proba(["worda"]).shape == (1, 3)
 
 
-def test_a_recipe_without_epochs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="masked.epochs=3"):
-        transform_once(Job(tmp_path / "corpus", tmp_path / "out", replace(RECIPE, masked=Masked())))
+def test_a_recipe_without_epochs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["pretrain", str(tmp_path / "corpus"), "--recipe", "bert-small", "--set", "masked.epochs=0", "--out", "x"])
+    assert ended.value.code == 2
+    assert "masked.epochs=3" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES
 from plant.nn.planting.lambdarank import lambdarank, ndcg_at
 from plant.recipe.reading import load_recipe, named_recipes
 from plant.registry import Registry
-from plant.stages.everything import member_recipes
+from plant.steps.fit import member_recipes
 
 
 @pytest.mark.parametrize("name", named_recipes())

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from plant.cli.main import main
 from plant.cli.show_language_model import show_language_model
 from plant.data.store import save_corpus
 from plant.errors import InputError
-from plant.pipeline.pretrain import Start, pretrain_once
-from plant.pipeline.texts import Job
 from plant.recipe.schema import Prepare, Pretrain, Recipe
+from plant.steps.pretrain import Pretrained, Start, pretrain_step
+from plant.steps.single import made_at, opened_corpus
+from plant.steps.texts import FurtherText
 from plant.store.artifact import read_manifest
 from plant.types import Note
 from tests.made_up import corpus_of, notes_of
@@ -29,6 +31,14 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path / "corpus"
 
 
+def pretrained(
+    corpus: Path, out: Path, recipe: Recipe = RECIPE, *, further: FurtherText | None = None, start: str = "", **how: Any
+) -> Pretrained:
+    """What `plant pretrain` makes."""
+    step = pretrain_step(further or FurtherText(), Start(start))
+    return made_at(out, step, recipe, opened_corpus(corpus), **how)
+
+
 def tokens_by_role(path: Path) -> dict[str, int]:
     from plant.data.corpus import Role
     from plant.data.store import load_corpus
@@ -39,7 +49,7 @@ def tokens_by_role(path: Path) -> dict[str, int]:
 
 
 def test_fitted_and_unlabelled_text_is_read_and_no_other(corpus: Path, tmp_path: Path) -> None:
-    made = pretrain_once(Job(corpus, tmp_path / "lm", RECIPE))
+    made = pretrained(corpus, tmp_path / "lm")
     counts = tokens_by_role(corpus)
     assert made.tokens == counts["FIT"] + counts["UNLABELLED"]
     assert read_manifest(tmp_path / "lm").facts["held_out_text"] is False
@@ -48,7 +58,7 @@ def test_fitted_and_unlabelled_text_is_read_and_no_other(corpus: Path, tmp_path:
 
 def test_held_out_text_is_read_only_when_asked_for_and_the_manifest_records_it(corpus: Path, tmp_path: Path) -> None:
     recipe = replace(RECIPE, pretrain=replace(TINY, held_out_text=True))
-    made = pretrain_once(Job(corpus, tmp_path / "lm", recipe))
+    made = pretrained(corpus, tmp_path / "lm", recipe)
     assert made.tokens == sum(tokens_by_role(corpus).values())
     assert read_manifest(tmp_path / "lm").facts["held_out_text"] is True
     assert made.history[-1].perplexity is None
@@ -59,27 +69,28 @@ def test_more_text_is_read_but_for_held_out_notes_in_it(corpus: Path, tmp_path: 
     lines = [{"id": "a", "text": "worda wordb, Wordc! 12"}, {"id": "b", "text": held_out.text}]
     (tmp_path / "more.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     said: list[str] = []
-    plain = pretrain_once(Job(corpus, tmp_path / "plain", RECIPE))
-    more = pretrain_once(Job(corpus, tmp_path / "lm", RECIPE, texts=[str(tmp_path / "more.jsonl")], told=said.append))
+    plain = pretrained(corpus, tmp_path / "plain")
+    more = pretrained(corpus, tmp_path / "lm", further=FurtherText((str(tmp_path / "more.jsonl"),), say=said.append))
     assert more.tokens == plain.tokens + 3
     assert any("1 texts left out" in sentence for sentence in said)
     assert not any(held_out.text in sentence for sentence in said)
 
 
 def test_the_same_model_is_not_made_again_and_another_recipe_is(corpus: Path, tmp_path: Path) -> None:
-    said: list[str] = []
-    first = pretrain_once(Job(corpus, tmp_path / "lm", RECIPE, told=said.append))
-    again = pretrain_once(Job(corpus, tmp_path / "lm", RECIPE, told=said.append))
-    pretrain_once(Job(corpus, tmp_path / "lm", replace(RECIPE, seed=2), told=said.append))
-    assert [sentence.split(":")[0] for sentence in said] == ["written", "already there", "written"]
+    made: list[bool] = []
+    first, again, _ = (
+        pretrained(corpus, tmp_path / "lm", recipe, notify=lambda name, new: made.append(new))
+        for recipe in (RECIPE, RECIPE, replace(RECIPE, seed=2))
+    )
+    assert made == [True, False, True]
     assert first.history == again.history
 
 
 def test_a_model_can_start_from_an_earlier_one(corpus: Path, tmp_path: Path) -> None:
-    first = pretrain_once(Job(corpus, tmp_path / "lm", RECIPE))
-    second = pretrain_once(Job(corpus, tmp_path / "more", RECIPE), start=Start(str(tmp_path / "lm")))
+    first = pretrained(corpus, tmp_path / "lm")
+    second = pretrained(corpus, tmp_path / "more", start=str(tmp_path / "lm"))
     assert second.history[0].loss < first.history[0].loss
-    assert "start" in read_manifest(tmp_path / "more").inputs
+    assert "files" in read_manifest(tmp_path / "more").inputs
 
 
 def test_two_starting_points_are_an_error(corpus: Path, tmp_path: Path) -> None:
@@ -90,7 +101,7 @@ def test_two_starting_points_are_an_error(corpus: Path, tmp_path: Path) -> None:
 def test_a_language_model_shows_its_facts_and_words_of_its_own(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pretrain_once(Job(corpus, tmp_path / "lm", RECIPE))
+    pretrained(corpus, tmp_path / "lm")
     show_language_model(tmp_path / "lm", prompt="Worda", words=4, samples=2, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert shown["direction"] == "forward"
@@ -106,7 +117,7 @@ def test_a_prompt_is_for_the_language_model_of_a_run(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = replace(RECIPE, pretrain=replace(TINY, direction="backward"))
-    pretrain_once(Job(corpus, tmp_path / "run" / "language-model-backward", recipe))
+    pretrained(corpus, tmp_path / "run" / "language-model-backward", recipe)
     for what in (["language-model", str(tmp_path / "run")], [str(tmp_path / "run")]):
         with pytest.raises(SystemExit) as ended:
             main(["show", *what, "--prompt", "worda", "--words", "2", "--samples", "1"])
@@ -141,4 +152,4 @@ def test_a_target_with_other_content_is_refused_before_the_training(corpus: Path
         raise AssertionError("it should not have begun")
 
     with pytest.raises(InputError, match="other content"):
-        pretrain_once(Job(corpus, corpus, RECIPE, progress=train))
+        pretrained(corpus, corpus, progress=train)

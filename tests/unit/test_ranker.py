@@ -11,7 +11,8 @@ from plant.errors import RecipeError
 from plant.nn.planting.ranker import RANKERS, BilinearRanker, Ranker, TwoLayerRanker, start_from
 from plant.nn.planting.ranker_store import load_ranker, save_ranker
 from plant.recipe.schema import Rank
-from plant.stages.rank import finished, rank, ranking_quality
+from plant.relevance.store import CODES, VOCAB, Named
+from plant.steps.rank import finished, rank, ranking_quality
 from plant.train.seed import seeded
 from tests.relevance_samples import small_relevance
 
@@ -162,8 +163,8 @@ def test_quality_does_not_depend_on_how_many_labels_are_looked_at_at_once() -> N
 @pytest.mark.parametrize("form", FORMS)
 def test_a_saved_ranker_comes_back_as_it_was(form: str, tmp_path: Path) -> None:
     trained = rank(small_relevance(), replace(QUICK, form=form, hidden=3), seed=1)
-    save_ranker(trained, tmp_path / "ranker", files={"vocab.txt": "words"})
-    loaded = load_ranker(tmp_path / "ranker")
+    save_ranker(Named(trained, {VOCAB: "words\n", CODES: ""}), tmp_path / "ranker")
+    loaded = load_ranker(tmp_path / "ranker").thing
     assert (loaded.form, loaded.curve, loaded.parameters) == (trained.form, trained.curve, trained.parameters)
     np.testing.assert_array_equal(loaded.ndcg, trained.ndcg)
     assert torch.equal(loaded.ranker.scores(TOKENS, LABELS), trained.ranker.scores(TOKENS, LABELS))

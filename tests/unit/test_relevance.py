@@ -4,22 +4,28 @@ import json
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from plant.cli.show_relevance import show_relevance
+from plant.data.corpus import TrainingView
 from plant.errors import InputError
 from plant.nn.planting.ranker_store import save_ranker
 from plant.recipe.schema import Rank, Relate
 from plant.relevance.grades import gains, log_rank_grades, scaled_grades
-from plant.relevance.store import load_names, load_relevance, name_files, save_relevance
-from plant.stages.rank import rank
-from plant.stages.relate import relate
+from plant.relevance.store import Named, load_relevance, name_files, save_relevance
+from plant.steps.rank import rank
+from plant.steps.relate import relate
 from plant.text.vocab import Vocab
 from tests.relevance_samples import listed, random_view
 
 SCORES = np.array([[0.5, 0.4, 0.4, 0.4, 0.2, 0.1, 0.0, 0.0]], dtype=np.float32)
+
+
+def named(thing: Any, view: TrainingView) -> Named[Any]:
+    return Named(thing, name_files(view.vocab, view.codebook, view.codes))
 
 
 def test_log_rank_grades_fall_by_one_whenever_the_place_doubles_and_ties_share_the_best() -> None:
@@ -66,9 +72,9 @@ def test_words_that_name_a_label_count_more_and_lists_stay_in_order() -> None:
 def test_relevance_comes_back_from_disk_with_its_names(tmp_path: Path) -> None:
     view = random_view(2)
     relevance = relate(view, Relate(keep=4))
-    save_relevance(relevance, tmp_path / "relevance", vocab=view.vocab, codebook=view.codebook)
-    loaded = load_relevance(tmp_path / "relevance")
-    vocab, codebook = load_names(tmp_path / "relevance")
+    save_relevance(named(relevance, view), tmp_path / "relevance")
+    found = load_relevance(tmp_path / "relevance")
+    loaded, vocab, codebook = found.thing, found.vocab, found.codebook
     np.testing.assert_array_equal(loaded.tokens, relevance.tokens)
     np.testing.assert_array_equal(loaded.scores, relevance.scores)
     assert (loaded.codes, loaded.form, loaded.n_documents) == (relevance.codes, relevance.form, relevance.n_documents)
@@ -82,8 +88,8 @@ def run_folder(tmp_path: Path) -> Path:
     view = random_view(3, n_documents=60, n_tokens=30)
     relevance = relate(view, Relate())
     trained = rank(relevance, Rank(size=16, epochs=40, k=5), seed=1)
-    save_relevance(relevance, tmp_path / "relevance", vocab=view.vocab, codebook=view.codebook)
-    save_ranker(trained, tmp_path / "ranker", files=name_files(view.vocab, view.codebook, view.codes))
+    save_relevance(named(relevance, view), tmp_path / "relevance")
+    save_ranker(named(trained, view), tmp_path / "ranker")
     return tmp_path
 
 
@@ -103,7 +109,7 @@ def test_the_best_words_of_a_code_are_shown_side_by_side(run_folder: Path, capsy
 def test_shown_json_lists_the_words_of_both_and_the_bins(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show_relevance(shown(run_folder, json=True))
     content = json.loads(capsys.readouterr().out)
-    relevance = load_relevance(run_folder / "relevance")
+    relevance = load_relevance(run_folder / "relevance").thing
     assert [word["word"] for word in content["code"]["by_information"]] == [f"word{t}" for t in relevance.tokens[1, :3]]
     assert len(content["code"]["by_ranker"]) == 3
     assert content["ranker"][-1]["fitted_notes"] == "all"

@@ -301,6 +301,6 @@ def test_subwords_beyond_the_most_windows_are_counted_in_the_facts() -> None:
     whole = Coder("bert-small", *options).fit(texts, codes, choose=0.3)
     cut = Coder("bert-small", *options, "encoder.max_windows=1").fit(texts, codes, choose=0.3)
     assert "subwords_unread" not in whole.fitted.facts
-    encoder = whole.fitted.model.classifier.encoder  # type: ignore[attr-defined]
+    encoder = whole.fitted.system.classifier.encoder  # type: ignore[attr-defined]
     lengths = [len(found.numbers) for found in encoder.tokenizer.cut(texts)]
     assert cut.fitted.facts["subwords_unread"] == sum(max(0, length - 10) for length in lengths)

@@ -2,9 +2,10 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TextIO
 
 from plant.types import Progress
@@ -18,16 +19,16 @@ class _Line:
     interval: float
     what: str = ""
     begun: float = field(default_factory=time.monotonic)
-    told: float = 0.0
+    written: float = 0.0
     first: int = 0  # what was done when this began: a resumed run does not count it as its own speed
 
     def tell(self, what: str, done: int, total: int | None) -> None:
         now = time.monotonic()
         if what != self.what:
             self.end()
-            self.what, self.begun, self.told, self.first = what, now, 0.0, done
-        if now - self.told >= self.interval or done == total:
-            self.told = now
+            self.what, self.begun, self.written, self.first = what, now, 0.0, done
+        if now - self.written >= self.interval or done == total:
+            self.written = now
             end = "" if self.stream.isatty() else "\n"
             start = "\r\x1b[K" if self.stream.isatty() else ""
             self.stream.write(start + _progress_text(what, done, total, now - self.begun, self.first) + end)
@@ -53,6 +54,11 @@ def progress(stream: TextIO | None = None) -> Iterator[Progress]:
 def say(text: str) -> None:
     """A sentence for the person at the terminal."""
     print(text, file=sys.stderr, flush=True)
+
+
+def announce(out: Path) -> Callable[[str, bool], None]:
+    """Says of the one thing that a verb makes whether it was made just now."""
+    return lambda name, new: say(f"{'written' if new else 'already there, unchanged'}: {out}")
 
 
 def cut_sentence(tokens: int, notes: int) -> str:

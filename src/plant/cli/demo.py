@@ -17,9 +17,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from plant.evaluate.report.render import write_report
-    from plant.pipeline.prepare import Request
-    from plant.pipeline.run import run as run_all
     from plant.recipe.reading import load_recipe
+    from plant.steps.prepare import Request
+    from plant.steps.run import run as run_all
 
     out = Path(arguments.out)
     reports = {}

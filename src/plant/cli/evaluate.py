@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.cli.console import progress, say
     from plant.evaluate.report.render import json_of, write_report
     from plant.evaluate.scores.files import write_submission
-    from plant.stages.evaluate import Settings, evaluate
+    from plant.steps.evaluate import Settings, evaluate
 
     _check(arguments)
     scored, folder = _scored(arguments)
@@ -170,7 +170,7 @@ def _with_explanations(scored: "Scored", arguments: argparse.Namespace) -> "Scor
     from dataclasses import replace
 
     from plant.cli.console import progress
-    from plant.pipeline.explanations import measure_explanations
+    from plant.steps.explanations import measure_explanations
 
     names = [name.strip() for name in arguments.explainers.split(",") if name.strip()]
     corpus = Path(arguments.corpus) if arguments.corpus else None

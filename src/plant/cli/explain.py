@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     note = next((note for note in notes if arguments.note in ("", note.id)), None)
     if note is None:
         raise InputError(f"there is no note {arguments.note!r} in {arguments.notes}")
-    cut = Cut(coder.fitted.members[0].prepare)
+    cut = Cut(coder.fitted.recipe.prepare)
     [note] = cut.watched([note])
     prediction = coder.explained(note, codes=arguments.code, explainer=arguments.explainer)
     print(terminal_text(note.text, prediction))

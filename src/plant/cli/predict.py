@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.int8:
         coder = coder.quantized()
     notes = read_texts(arguments.notes, text_column=arguments.text_column, id_column=arguments.id_column)
-    cut = Cut(coder.fitted.members[0].prepare)
+    cut = Cut(coder.fitted.recipe.prepare)
     predictions = coder.predict_stream(
         cut.watched(notes), top=arguments.top, evidence=not arguments.no_evidence, explainer=arguments.explainer
     )
@@ -99,7 +99,7 @@ def check_explainer(name: str) -> None:
     if not name:
         return
     from plant.explain.table import EXPLAINERS
-    from plant.stages.explanations import CONTRIBUTION
+    from plant.systems.tfidf import CONTRIBUTION
 
     if name not in (*EXPLAINERS, CONTRIBUTION):
         raise InputError(unknown("explainer", name, (*EXPLAINERS, CONTRIBUTION)))

@@ -48,7 +48,7 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
 def request_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
     """The source and the plan as the command line gave them."""
     from plant.data.roles import parse_plan
-    from plant.pipeline.prepare import Request
+    from plant.steps.prepare import Request
 
     options = SourceOptions(**{field.name: getattr(arguments, field.name) for field in fields(SourceOptions)})
     plan = parse_plan(fit=arguments.fit, choose=arguments.choose, report=arguments.report)
@@ -56,7 +56,7 @@ def request_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.pipeline.prepare import prepare_once
+    from plant.steps.prepare import prepare_once
 
     with progress() as tell:
         made = prepare_once(request_of(arguments), Path(arguments.out), chosen_recipe(arguments), progress=tell)

@@ -1,22 +1,19 @@
 """`plant pretrain`: train a language model on the notes' text."""
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant.cli.console import progress, say
+from plant.cli.console import announce, progress, say
 from plant.cli.options import add_device_option, add_recipe_options, chosen_device, chosen_recipe
-from plant.errors import InputError
+from plant.errors import InputError, RecipeError
 
 if TYPE_CHECKING:
-    from plant.pipeline.texts import Job
     from plant.recipe.schema import Recipe
+    from plant.steps.step import Step
+    from plant.steps.texts import FurtherText
     from plant.train.language_model import Epoch
     from plant.train.masked import Epoch as MaskedEpoch
-    from plant.types import Progress
-
-HELP = "train a language model, or a recipe's transformer, on the notes' text (goes on where a killed run stopped)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,42 +39,41 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _run_transformer(arguments: argparse.Namespace, recipe: "Recipe") -> None:
-    from plant.pipeline.transform import transform_once
+    from plant.steps.transform import transform_step
 
     if arguments.start or arguments.published:
         raise InputError("a transformer starts from the checkpoint of its recipe: use --set encoder.folder=DIR")
-    with progress() as tell:
-        made = transform_once(_job(arguments, recipe, _tell_masked_epoch, tell))
+    if not recipe.masked.epochs:
+        raise RecipeError("this recipe does not train its transformer further: use --set masked.epochs=3")
+    made = _trained(arguments, recipe, transform_step(_further(arguments), _tell_masked_epoch))
     if made.held_out_text:
         say("its text includes that of the held-out notes (masked.held_out_text), as its manifest records")
     say(f"trained on {made.subwords:,} sub-words; use it: --set encoder.folder={arguments.out}")
 
 
 def _run_language_model(arguments: argparse.Namespace, recipe: "Recipe") -> None:
-    from plant.pipeline.pretrain import Start, pretrain_once
+    from plant.steps.pretrain import Start, pretrain_step
 
-    start = Start(arguments.start, tuple(arguments.published) if arguments.published else None)
-    with progress() as tell:
-        pretrained = pretrain_once(_job(arguments, recipe, _tell_epoch, tell), start=start)
+    start = Start(arguments.start, tuple(arguments.published or ()))
+    pretrained = _trained(arguments, recipe, pretrain_step(_further(arguments), start, _tell_epoch))
     if pretrained.held_out_text:
         say("its text includes that of the held-out notes (pretrain.held_out_text), as its manifest records")
     say(f"{pretrained.model.direction}, trained on {pretrained.tokens:,} tokens; see: plant show {arguments.out}")
 
 
-def _job(arguments: argparse.Namespace, recipe: "Recipe", log: Callable[[Any], None], tell: "Progress") -> "Job":
-    from plant.pipeline.texts import Job
+def _trained(arguments: argparse.Namespace, recipe: "Recipe", step: "Step") -> Any:
+    from plant.steps.single import made_at, opened_corpus
 
-    return Job(
-        Path(arguments.corpus),
-        Path(arguments.out),
-        recipe,
-        texts=arguments.text,
-        text_column=arguments.text_column,
-        device=chosen_device(arguments),
-        told=say,
-        log=log,
-        progress=tell,
-    )
+    out, device = Path(arguments.out), chosen_device(arguments)
+    given = opened_corpus(arguments.corpus)
+    with progress() as tell:
+        return made_at(out, step, recipe, given, device=device, progress=tell, notify=announce(out))
+
+
+def _further(arguments: argparse.Namespace) -> "FurtherText":
+    from plant.steps.texts import FurtherText
+
+    return FurtherText(tuple(arguments.text), arguments.text_column, say)
 
 
 def _tell_masked_epoch(epoch: "MaskedEpoch") -> None:

@@ -1,20 +1,10 @@
 """`plant rank`: train the model that ranks words for each code."""
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from plant.cli.console import progress, say
+from plant.cli.console import announce, progress, say
 from plant.cli.options import add_device_option, add_recipe_options, chosen_device, chosen_recipe
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from plant.text.vocab import Vocab
-
-HELP = "train the ranker of words for each code on a relevance (goes on where a killed run stopped)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,43 +16,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from dataclasses import asdict, replace
+    from dataclasses import replace
 
     from plant.cli.show_relevance import print_quality, quality_by_frequency
-    from plant.nn.planting.ranker_store import KIND, TrainedRanker, load_ranker, save_ranker
-    from plant.relevance.store import load_names, load_relevance, name_files
-    from plant.stages.rank import rank
-    from plant.store.artifact import read_manifest
-    from plant.store.keeper import InFolder, digest_of
+    from plant.relevance.store import load_relevance
+    from plant.steps.pretrain import load_pretrained
+    from plant.steps.rank import RANK
+    from plant.steps.single import made_at, opened
 
-    recipe, out = chosen_recipe(arguments), Path(arguments.out)
-    section = replace(recipe.rank, vectors="language-model") if arguments.language_model else recipe.rank
-    request = {"rank": asdict(section), "seed": recipe.seed}
-    made_from = {"relevance": arguments.relevance, "language-model": arguments.language_model}
-    inputs = {kind: read_manifest(path, kind).digest for kind, path in made_from.items() if path}
-    inputs["recipe"] = digest_of(request)
-    relevance, (vocab, codebook) = load_relevance(arguments.relevance), load_names(arguments.relevance)
-    keeper = InFolder(out.parent, told=lambda name, new: say(f"{'written' if new else 'already there'}: {out}"))
-
-    def make() -> TrainedRanker:
-        vectors = _vectors(arguments.language_model, vocab) if arguments.language_model else None
-        checkpoint, device = keeper.checkpoint(out.name, inputs), chosen_device(arguments)
-        return rank(
-            relevance, section, seed=recipe.seed, vectors=vectors, checkpoint=checkpoint, device=device, progress=tell
-        )
-
-    def save(trained: TrainedRanker, path: Path, inputs: Mapping[str, str]) -> None:
-        save_ranker(trained, path, files=name_files(vocab, codebook, relevance.codes), recipe=request, inputs=inputs)
-
+    recipe, out, device = chosen_recipe(arguments), Path(arguments.out), chosen_device(arguments)
+    given = {"relevance": opened(arguments.relevance, "relevance", load_relevance)}
+    if arguments.language_model:
+        recipe = replace(recipe, rank=replace(recipe.rank, vectors="language-model"))
+        given["language-model"] = opened(arguments.language_model, "language-model", load_pretrained)
     with progress() as tell:
-        trained = keeper.once(out.name, inputs, make, kind=KIND, save=save, load=load_ranker)
+        made = made_at(out, RANK, recipe, given, device=device, progress=tell, notify=announce(out))
+    trained = made.thing
     say(f"{trained.form}, {trained.parameters:,} parameters, {len(trained.curve)} epochs")
-    print_quality(quality_by_frequency(trained, relevance))
-
-
-def _vectors(path: str, vocab: "Vocab") -> "NDArray[np.float32]":
-    """The model's embedding of each word; words that it does not know get the mean."""
-    from plant.nn.language.awd_lstm import with_vocab
-    from plant.nn.language.store import load_language_model
-
-    return with_vocab(load_language_model(path), vocab).network.words.detach().numpy()
+    print_quality(quality_by_frequency(trained, given["relevance"].thing.thing))

@@ -3,10 +3,8 @@
 import argparse
 from pathlib import Path
 
-from plant.cli.console import progress, say
+from plant.cli.console import announce, progress, say
 from plant.cli.options import add_recipe_options, chosen_recipe
-
-HELP = "find the words that say most about each code (mutual information, fitted notes only)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,31 +14,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from dataclasses import asdict
-
-    from plant.data.corpus import training_view
-    from plant.data.store import load_corpus
-    from plant.relevance.store import KIND, load_relevance, save_relevance
-    from plant.stages.relate import relate
-    from plant.store.artifact import read_manifest
-    from plant.store.keeper import InFolder, digest_of
+    from plant.steps.relate import RELATE
+    from plant.steps.single import made_at, opened_corpus
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
-    inputs = {"corpus": read_manifest(arguments.corpus, "corpus").digest, "recipe": digest_of(asdict(recipe.relate))}
-    view = training_view(load_corpus(arguments.corpus))
     with progress() as tell:
-        relevance = InFolder(out.parent, told=_tell(out)).once(
-            out.name,
-            inputs,
-            lambda: relate(view, recipe.relate, tell),
-            kind=KIND,
-            save=lambda made, path, inputs: save_relevance(
-                made, path, vocab=view.vocab, codebook=view.codebook, recipe=asdict(recipe.relate), inputs=inputs
-            ),
-            load=load_relevance,
-        )
-    say(f"{len(relevance.codes):,} codes, {relevance.n_tokens:,} words, {relevance.n_documents:,} fitted notes")
-
-
-def _tell(out: Path):  # type: ignore[no-untyped-def]
-    return lambda name, new: say(f"{'written' if new else 'already there, unchanged'}: {out}")
+        given = opened_corpus(arguments.corpus)
+        found = made_at(out, RELATE, recipe, given, progress=tell, notify=announce(out)).thing
+    say(f"{len(found.codes):,} codes, {found.n_tokens:,} words, {found.n_documents:,} fitted notes")

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from plant.evaluate.report.render import json_of, write_report
-    from plant.pipeline.run import run as run_all
+    from plant.steps.run import run as run_all
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     device = chosen_device(arguments)
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
         name = Path(arguments.recipe).stem
         shared = Path(arguments.shared) if arguments.shared else None
         request = request_of(arguments)
-        done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, told=_told)
+        done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, notify=_notify)
     if done.tokens_lost:
         say(cut_sentence(done.tokens_lost, done.notes_cut))
     say(f"coder: {out / 'coder'}")
@@ -62,5 +62,5 @@ def _value(values, measure: str) -> str:  # type: ignore[no-untyped-def]
     return f"{values[measure].value:.4f}" if measure in values else ""
 
 
-def _told(stage: str, new: bool) -> None:
-    say(f"{stage}: {'made' if new else 'already there, unchanged'}")
+def _notify(step: str, new: bool) -> None:
+    say(f"{step}: {'made' if new else 'already there, unchanged'}")

@@ -29,7 +29,7 @@ def show_language_model(
     as_json: bool = False,
 ) -> None:
     """Print a language model's facts and `samples` continuations of a prompt."""
-    from plant.stages.pretrain import load_pretrained
+    from plant.steps.pretrain import load_pretrained
 
     if temperature <= 0 or words < 0 or samples < 0:
         raise InputError("--temperature must be above 0, and --words and --samples not below")

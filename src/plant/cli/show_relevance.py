@@ -53,17 +53,17 @@ def add_relevance_options(parser: argparse.ArgumentParser) -> None:
 
 def show_relevance(arguments: argparse.Namespace) -> None:
     """Print the best words of `--code`, then the ranker's nDCG by frequency bin; draw them with `--plot`."""
-    from plant.relevance.store import load_names, load_relevance
+    from plant.relevance.store import load_relevance
 
     folder, ranker_folder = _folders(Path(arguments.path))
-    relevance = load_relevance(folder)
+    named = load_relevance(folder)
+    relevance = named.thing
     trained = _ranker(ranker_folder, relevance)
     words = None
     if arguments.code:
-        vocab, codebook = load_names(folder)
         label = _label(arguments.code, relevance.codes)
-        description = codebook.description(arguments.code)
-        words = code_words(relevance, trained, label, vocab.tokens, description=description, top=arguments.top)
+        description = named.codebook.description(arguments.code)
+        words = code_words(relevance, trained, label, named.vocab.tokens, description=description, top=arguments.top)
     bins = quality_by_frequency(trained, relevance) if trained else ()
     if arguments.json:
         content = {"code": asdict(words) if words else None, "ranker": [asdict(row) for row in bins]}
@@ -168,7 +168,7 @@ def _ranker(folder: Path | None, relevance: "Relevance") -> "TrainedRanker | Non
         return None
     from plant.nn.planting.ranker_store import load_ranker
 
-    trained = load_ranker(folder)
+    trained = load_ranker(folder).thing
     shape = (len(trained.ranker.token_vectors), len(trained.ranker.label_vectors))
     if shape != (relevance.n_tokens, len(relevance.codes)):
         raise InputError(f"{folder} was not trained on this relevance: run `plant rank` again")

@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.pipeline.study import study
-    from plant.pipeline.study_tables import header, notes, rows, write_study
+    from plant.studies.study import study
+    from plant.studies.tables import header, notes, rows, write_study
 
     out = Path(arguments.out)
     result = study(
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
         _plan(arguments),
         out,
         overrides=arguments.overrides,
-        told=say,
+        say=say,
     )
     print_table(header(result), list(rows(result)))
     print(f"\n{notes(result)}")
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:
-    from plant.pipeline.study import recipes_of
+    from plant.studies.study import recipes_of
 
     if arguments.recipes is not None:
         names = tuple(name.strip() for name in arguments.recipes.split(","))

@@ -1,30 +1,51 @@
 """Relevance on disk, with the words and codes that its numbers stand for."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.relevance.relevance import Relevance
 from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.keeper import Kind
 from plant.text.vocab import Vocab
+
+Thing = TypeVar("Thing")
 
 KIND = "relevance"
 VOCAB, CODES = "vocab.txt", "codes.jsonl"
 ARRAYS = ("tokens", "scores", "label_counts", "token_counts")
 
 
+@dataclass(frozen=True)
+class Named(Generic[Thing]):
+    """A thing of tokens and labels, with the readable files that name them."""
+
+    thing: Thing
+    files: Mapping[str, str]
+
+    @property
+    def vocab(self) -> Vocab:
+        """The words that the tokens stand for."""
+        return Vocab(tuple(self.files[VOCAB].split("\n")[:-1]))
+
+    @property
+    def codebook(self) -> CodeBook:
+        """The codes that the labels stand for, in their order."""
+        return codebook_from_jsonl(self.files[CODES])
+
+
 def save_relevance(
-    relevance: Relevance,
+    named: Named[Relevance],
     path: Path | str,
     *,
-    vocab: Vocab,
-    codebook: CodeBook,
     recipe: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Write the lists, and the names of their tokens and labels as readable files."""
+    relevance = named.thing
     facts = {
         "form": relevance.form,
         "notes": relevance.n_documents,
@@ -33,19 +54,23 @@ def save_relevance(
         "keep": relevance.tokens.shape[1],
     }
     tensors = {name: getattr(relevance, name) for name in ARRAYS}
-    files = name_files(vocab, codebook, relevance.codes)
-    return save_artifact(path, KIND, tensors=tensors, files=files, recipe=recipe, inputs=inputs, facts=facts)
+    return save_artifact(path, KIND, tensors=tensors, files=named.files, recipe=recipe, inputs=inputs, facts=facts)
 
 
-def load_relevance(path: Path | str) -> Relevance:
+def load_relevance(path: Path | str) -> Named[Relevance]:
     """Open what `save_relevance` wrote; the lists are maps of the file."""
     artifact = open_artifact(path, KIND)
-    return Relevance(
-        codes=codebook_from_jsonl(artifact.text(CODES)).codes,
+    files = {name: artifact.text(name) for name in (VOCAB, CODES)}
+    relevance = Relevance(
+        codes=codebook_from_jsonl(files[CODES]).codes,
         n_documents=artifact.manifest.facts["notes"],
         form=artifact.manifest.facts["form"],
         **{name: artifact.tensors[name] for name in ARRAYS},
     )
+    return Named(relevance, files)
+
+
+RELEVANCE = Kind(KIND, save_relevance, load_relevance)
 
 
 def name_files(vocab: Vocab, codebook: CodeBook, codes: tuple[str, ...]) -> dict[str, str]:
@@ -56,9 +81,3 @@ def name_files(vocab: Vocab, codebook: CodeBook, codes: tuple[str, ...]) -> dict
         descriptions={code: codebook.description(code) for code in codes if codebook.description(code)},
     )
     return {VOCAB: "\n".join(vocab.tokens) + "\n", CODES: codebook_to_jsonl(book)}
-
-
-def load_names(path: Path | str) -> tuple[Vocab, CodeBook]:
-    """The words and codes of an artifact that `name_files` went into; the code book's order is that of the labels."""
-    artifact = open_artifact(path)
-    return Vocab(tuple(artifact.text(VOCAB).split("\n")[:-1])), codebook_from_jsonl(artifact.text(CODES))

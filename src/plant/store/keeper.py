@@ -1,30 +1,61 @@
-"""What is already made is not made again: stages in memory, or in the folder of a run."""
+"""What is already made is not made again: things in memory, or in the folder of a run."""
 
 import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from plant.store.artifact import check_replaceable, is_artifact, read_manifest
+from plant.store.artifact import Manifest, check_replaceable, is_artifact, read_manifest
 
 Thing = TypeVar("Thing")
-Save = Callable[[Thing, Path, Mapping[str, str]], object]
-Load = Callable[[Path], Thing]
+Notify = Callable[[str, bool], None]
+"""Called as `notify(name, new)` when a thing is there; `new` says whether it was made just now."""
+
+
+def unheard(name: str, new: bool) -> None:
+    """A `Notify` that tells nobody."""
+
+
+class Save(Protocol[Thing]):
+    """Writes a thing as an artifact; its manifest keeps `recipe` and `inputs`."""
+
+    def __call__(self, thing: Thing, path: Path, /, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Thing]):
+    """How things of one kind lie on disk."""
+
+    name: str
+    save: Save[Thing]
+    load: Callable[[Path], Thing]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a thing is made from: digests of other things and of knobs, and those knobs for people to read."""
+
+    inputs: Mapping[str, str]
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """One number for all inputs: things with the same key are the same."""
+        return digest_of(dict(self.inputs))
 
 
 class Keeper(Protocol):
     """Makes things once."""
 
-    def once(
-        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
-        load: Load[Thing],
-    ) -> Thing: ...  # fmt: skip
+    def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
+        """The thing of that name and origin: opened where it is kept, else made (and kept)."""
+        ...
 
-    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path | None:
-        """Where a long stage keeps its checkpoint; None: nowhere."""
+    def checkpoint(self, name: str, origin: Origin) -> Path | None:
+        """Where long work keeps its checkpoint; None: nowhere."""
         ...
 
 
@@ -32,13 +63,10 @@ class Keeper(Protocol):
 class InMemory:
     """Keeps nothing."""
 
-    def once(
-        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
-        load: Load[Thing],
-    ) -> Thing:  # fmt: skip
+    def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
         return make()
 
-    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path | None:
+    def checkpoint(self, name: str, origin: Origin) -> Path | None:
         return None
 
 
@@ -47,49 +75,44 @@ class InFolder:
     """Keeps each thing as an artifact; one that was made from the same inputs is opened instead of made again."""
 
     folder: Path
-    told: Callable[[str, bool], None] = lambda name, new: None
+    notify: Notify = unheard
 
-    def once(
-        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
-        load: Load[Thing],
-    ) -> Thing:  # fmt: skip
+    def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
         path = self.folder / name
-        if unchanged(path, kind, inputs):
-            self.told(name, False)
-            return load(path)
-        check_replaceable(path, kind)  # before the work, not after it
+        if unchanged(path, kind.name, origin.inputs):
+            self.notify(name, False)
+            return kind.load(path)
+        check_replaceable(path, kind.name)  # before the work, not after it
         thing = make()
-        save(thing, path, inputs)
-        checkpoint = self.checkpoint(name, inputs)
-        checkpoint.unlink(missing_ok=True)
-        self.told(name, True)
+        kind.save(thing, path, recipe=origin.recipe, inputs=origin.inputs)
+        self.checkpoint(name, origin).unlink(missing_ok=True)
+        self.notify(name, True)
         return thing
 
-    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path:
-        """Where a stage with just these inputs keeps its checkpoint."""
-        return self.folder / "checkpoints" / f"{named_by(name, inputs)}.safetensors"
+    def checkpoint(self, name: str, origin: Origin) -> Path:
+        """Where work on a thing of just this origin keeps its checkpoint."""
+        return self.folder / "checkpoints" / f"{named_by(name, origin.inputs)}.safetensors"
 
     def drop_checkpoints(self) -> None:
-        """Remove what is left of stages that are done."""
+        """Remove what is left of work that is done."""
         shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Keeps things for many runs, each under a name that tells its inputs; checkpoints stay with the run."""
+    """Keeps things for many runs, each under a name that tells its inputs; checkpoints, and its `own`, with the run."""
 
     folder: Path
     run: InFolder
+    own: tuple[str, ...] = ()
 
-    def once(
-        self, name: str, inputs: Mapping[str, str], make: Callable[[], Thing], *, kind: str, save: Save[Thing],
-        load: Load[Thing],
-    ) -> Thing:  # fmt: skip
-        keeper = InFolder(self.folder, self.run.told)
-        return keeper.once(named_by(name, inputs), inputs, make, kind=kind, save=save, load=load)
+    def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
+        if name in self.own:
+            return self.run.once(name, origin, make, kind)
+        return InFolder(self.folder, self.run.notify).once(named_by(name, origin.inputs), origin, make, kind)
 
-    def checkpoint(self, name: str, inputs: Mapping[str, str]) -> Path:
-        return self.run.checkpoint(name, inputs)
+    def checkpoint(self, name: str, origin: Origin) -> Path:
+        return self.run.checkpoint(name, origin)
 
 
 def named_by(name: str, inputs: Mapping[str, str]) -> str:
@@ -100,6 +123,11 @@ def named_by(name: str, inputs: Mapping[str, str]) -> str:
 def unchanged(path: Path, kind: str, inputs: Mapping[str, str]) -> bool:
     """Whether an artifact of that kind, made from just these inputs, lies at `path`."""
     return is_artifact(path, kind) and dict(read_manifest(path, kind).inputs) == dict(inputs)
+
+
+def key_of(manifest: Manifest) -> str:
+    """The key of an artifact; where nothing says what it was made from, a digest of what it holds."""
+    return Origin(manifest.inputs).key if manifest.inputs else manifest.digest
 
 
 def digest_of(content: Any) -> str:

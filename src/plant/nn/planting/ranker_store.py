@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plant.nn.planting.ranker import RANKERS, Ranker
+from plant.relevance.store import CODES, VOCAB, Named
 from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.keeper import Kind
 
 KIND = "ranker"
 CUTOFFS = (5, 15, 100)
@@ -37,14 +39,14 @@ class TrainedRanker:
 
 
 def save_ranker(
-    trained: TrainedRanker,
+    named: Named[TrainedRanker],
     path: Path | str,
     *,
-    files: Mapping[str, str],
     recipe: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write a ranker; `files` name its tokens and labels."""
+    """Write a ranker with the names of its tokens and labels."""
+    trained = named.thing
     weights = trained._weights()
     tensors = {_WEIGHTS + name: weight for name, weight in weights.items()} | {"ndcg": trained.ndcg}
     facts = {
@@ -53,10 +55,10 @@ def save_ranker(
         "curve": list(trained.curve),
         **{f"ndcg@{k}": float(values.mean()) for k, values in zip(CUTOFFS, trained.ndcg.T, strict=True) if len(values)},
     }
-    return save_artifact(path, KIND, tensors=tensors, files=files, recipe=recipe, inputs=inputs, facts=facts)
+    return save_artifact(path, KIND, tensors=tensors, files=named.files, recipe=recipe, inputs=inputs, facts=facts)
 
 
-def load_ranker(path: Path | str) -> TrainedRanker:
+def load_ranker(path: Path | str) -> Named[TrainedRanker]:
     """Read what `save_ranker` wrote; sizes are those of the tensors."""
     artifact = open_artifact(path, KIND)
     facts = artifact.manifest.facts
@@ -66,7 +68,11 @@ def load_ranker(path: Path | str) -> TrainedRanker:
         if name.startswith(_WEIGHTS)
     }
     ranker, curve = ranker_from(weights, facts["form"]), tuple(facts["curve"])
-    return TrainedRanker(ranker, facts["form"], curve, np.array(artifact.tensors["ndcg"]))
+    trained = TrainedRanker(ranker, facts["form"], curve, np.array(artifact.tensors["ndcg"]))
+    return Named(trained, {name: artifact.text(name) for name in (VOCAB, CODES)})
+
+
+RANKER = Kind(KIND, save_ranker, load_ranker)
 
 
 def ranker_from(weights: Mapping[str, Tensor], form: str) -> Ranker:

@@ -1,28 +1,34 @@
-"""How good a coder's explanations are: against what people marked, and against the coder itself."""
+"""How good a coder's explanations are: against what people marked, and against the coder itself, measured once."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.data.corpus import Documents, take
-from plant.errors import InputError
+from plant.data.corpus import Documents, Role, held_out, take
+from plant.data.store import load_corpus
+from plant.errors import InputError, unknown
 from plant.evaluate.explanations.faithfulness import Faithfulness, faithfulness, mean_faithfulness
 from plant.evaluate.explanations.plausibility import marked_tokens, mean_plausibility, tune_share
 from plant.explain.spans import SHARE
 from plant.explain.table import EXPLAINERS
-from plant.stages.fitted import FittedCoder
+from plant.store.artifact import read_manifest, save_artifact
+from plant.store.keeper import InFolder, Kind, Notify, Origin, unheard
+from plant.systems.coder import FittedCoder, load_coder
+from plant.systems.tfidf import CONTRIBUTION
 from plant.types import Progress, Span, silent
 
 Figures = Mapping[str, Mapping[str, float]]
 """By explainer, the value of each measure."""
 
 Weights = NDArray[np.floating]
+KIND = "explanation"
 RANDOM = "random"  # weights that know nothing: what every explainer has to beat
-CONTRIBUTION = "contribution"  # of a word to a linear model
 MEASURES = ("precision", "recall", "f1", "iou", "auprc", "comprehensiveness", "sufficiency", "seconds a note")
 NAMES = (*EXPLAINERS, CONTRIBUTION, RANDOM)
 
@@ -42,6 +48,51 @@ class Explained:
 
     documents: Documents
     examples: tuple[Example, ...]
+
+
+def measure_explanations(
+    run: Path,
+    *,
+    notes: int,
+    names: Sequence[str] = (),
+    corpus: Path | None = None,
+    progress: Progress = silent,
+    notify: Notify = unheard,
+) -> Figures:
+    """Every explainer that goes with the coder, or those that are named, on at most `notes` reported notes."""
+    for name in names:
+        if name not in NAMES:
+            raise InputError(unknown("explainer", name, NAMES))
+    folder = corpus or run / "corpus"
+    fitted, source = load_coder(run / "coder"), load_corpus(folder)
+    reported = explained_codes(fitted, held_out(source, Role.REPORT, fitted.codes), notes=notes)
+    if not reported.examples:
+        raise InputError(f"{run}: the coder accepts no code that could be explained in {notes:,} reported notes")
+    tuning = explained_codes(fitted, held_out(source, Role.CHOOSE, fitted.codes), notes=notes)
+    keeper = InFolder(run / "explanations", notify)
+    digests = {"coder": read_manifest(run / "coder").digest, "corpus": read_manifest(folder).digest}
+    origin = Origin({**digests, "notes": str(notes)})
+    return {
+        name: keeper.once(
+            name,
+            origin,
+            lambda name=name: measure_explainer(fitted, name, tuning, reported, progress=progress),
+            EXPLANATION,
+        )
+        for name in names or [name for name in NAMES if applicable(fitted, name, reported)]
+    }
+
+
+def _save(figures: Mapping[str, float], path: Path, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
+    save_artifact(path, KIND, tensors={}, inputs=inputs, facts=figures)
+
+
+def _load(path: Path) -> Mapping[str, float]:
+    facts = read_manifest(path, KIND).facts
+    return {measure: facts[measure] for measure in MEASURES if measure in facts}
+
+
+EXPLANATION = Kind(KIND, _save, _load)
 
 
 def explained_codes(fitted: FittedCoder, documents: Documents, *, notes: int) -> Explained:
@@ -68,7 +119,7 @@ def measure_explainer(
     share = _share(fitted, name, tuning, progress) if examples else SHARE
     faithful = [
         _faithfulness(fitted, reported, example, weight)
-        for example, weight in _told(reported.examples, weights, f"{name}: leaving words out", progress)
+        for example, weight in _watched(reported.examples, weights, f"{name}: leaving words out", progress)
     ]
     return {**mean_plausibility(examples, share=share), **mean_faithfulness(faithful), "seconds a note": seconds}
 
@@ -103,7 +154,7 @@ def _weights(fitted: FittedCoder, name: str, explained: Explained, progress: Pro
 def _weigh(fitted: FittedCoder, name: str, document: Documents, examples: Sequence[Example]) -> Weights:
     if name == RANDOM:
         return np.random.default_rng(examples[0].row).random((len(examples), len(document.tokens)))
-    reading = fitted.model.read(document, evidence=True)
+    reading = fitted.system.read(document, evidence=True)
     return reading.weigh(0, [example.label for example in examples], explainer=name)
 
 
@@ -130,7 +181,7 @@ def _probabilities(
     return fitted.probabilities(fitted.encode(versions))[:, example.label]
 
 
-def _told(
+def _watched(
     examples: Sequence[Example], weights: Sequence[Weights], what: str, progress: Progress
 ) -> Iterator[tuple[Example, Weights]]:
     for done, pair in enumerate(zip(examples, weights, strict=True), start=1):

@@ -1,22 +1,21 @@
-"""Preparing on disk: a corpus that was made from the same things is not made again."""
+"""prepare: a source of notes becomes a corpus; one that was made from the same things is not made again."""
 
-import hashlib
 import tempfile
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from plant.data import store
+from plant.data.builder import build_corpus
+from plant.data.corpus import Corpus
+from plant.data.notes import Source, checked
 from plant.data.roles import Plan
 from plant.data.sources import open_source
 from plant.data.sources.options import SourceOptions
 from plant.recipe.schema import Recipe
-from plant.stages.prepare import prepare
 from plant.store.artifact import Manifest, check_replaceable, read_manifest
+from plant.store.fingerprint import files_digest, fingerprint
 from plant.store.keeper import digest_of, unchanged
 from plant.types import Progress, silent
-
-READ_WHOLE = 64 << 20  # bytes: larger files are known by their size and time
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,28 @@ class Made:
 
     manifest: Manifest
     new: bool
+
+
+def prepare(
+    source: Source,
+    recipe: Recipe,
+    *,
+    plan: Plan | None = None,
+    make_splits: str = "random",
+    workspace: Path | None = None,
+    progress: Progress = silent,
+) -> Corpus:
+    """The corpus of a source; large arrays lie in files of `workspace`, which must outlive the corpus."""
+    return build_corpus(
+        checked(source.notes()),
+        source.codebook,
+        recipe.prepare,
+        plan=plan,
+        make_splits=make_splits,
+        workspace=workspace,
+        total=source.total,
+        progress=progress,
+    )
 
 
 def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progress = silent) -> Made:
@@ -65,38 +86,3 @@ def inputs_of(request: Request, recipe: Recipe) -> dict[str, str]:
     options = request.options
     named = files_digest((options.codebook, options.codes_file, options.splits))
     return {"source": fingerprint(request.source), "request": digest_of(section), **named}
-
-
-def recipe_inputs(recipe: Recipe, members: Sequence[Recipe]) -> dict[str, str]:
-    """All that a recipe decides: its knobs, those of its members, and what the files hold that they name."""
-    tables = {"members": digest_of([asdict(member) for member in members])} if recipe.members else {}
-    return {"recipe": digest_of(asdict(recipe)), **tables, **recipe_files(members)}
-
-
-def recipe_files(members: Sequence[Recipe]) -> dict[str, str]:
-    """A digest of the files and folders that recipes name; nothing where they name none."""
-    naming = [name for member in members for name in (member.naming.synonyms, member.naming.codes)]
-    return files_digest([*naming, *(str(member.encoder.options.get("folder", "")) for member in members)])
-
-
-def files_digest(names: Iterable[str]) -> dict[str, str]:
-    """A digest of what files hold, as a further input; none where no file is named."""
-    named = [fingerprint(name) if name else "" for name in names]
-    return {"files": digest_of(named)} if any(named) else {}
-
-
-def fingerprint(source: str) -> str:
-    """A digest of what the files of a source hold, so that a copy is the same source; of its name where it is none."""
-    path = Path(source)
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    files = [(str(file.relative_to(path)), _contents(file)) for file in found if file.is_file()]
-    return digest_of([source if not files else "files", files])
-
-
-def _contents(file: Path) -> str:
-    """What a file holds; of a large one, which would take long to read every time, its size and time."""
-    about = file.stat()
-    if about.st_size > READ_WHOLE:
-        return f"{about.st_size} {about.st_mtime_ns}"
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

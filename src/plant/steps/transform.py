@@ -1,7 +1,7 @@
 """transform: the transformer of a recipe, from a folder or new, and further trained on the corpus's text if asked."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from plant.nn.language.transformer import (
 )
 from plant.nn.parts.table import ENCODERS
 from plant.recipe.schema import Masked, Recipe
+from plant.steps.step import Step, Work
+from plant.steps.texts import FurtherText, needs_text, text_to_learn, text_to_measure
 from plant.store.artifact import Manifest, is_artifact, open_artifact, save_artifact
-from plant.store.keeper import digest_of
+from plant.store.keeper import Kind
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
 from plant.train.epochs import Surroundings
 from plant.train.masked import Epoch, Text, train_masked
@@ -48,32 +50,34 @@ class Transformed:
 
 def transform(
     view: TrainingView,
-    recipe: Recipe,
+    shape: Mapping[str, Any],
+    recipe: Masked,
     *,
+    seed: int,
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
     surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
 ) -> Transformed:
-    """The recipe's transformer, trained on the view's text and on `more` for as many epochs as the recipe says."""
-    start = _start(view, recipe)
-    if not recipe.masked.epochs:
+    """A transformer of some shape, trained on the view's text and on `more` for as many epochs as the recipe says."""
+    start = _start(view, shape, seed)
+    if not recipe.epochs:
         return Transformed(start)
-    check_window(recipe.masked.window, start.config, option="masked.window")
-    text = windows_of([view.documents, *more], start.tokenizer, recipe.masked)
+    check_window(recipe.window, start.config, option="masked.window")
+    text = windows_of([view.documents, *more], start.tokenizer, recipe)
     if not len(text):
         raise InputError("there is no text to train a transformer on: the fitted notes have no words")
-    with seeded(recipe.seed):
-        model = MaskedModel(start, head=_head(shape_of(recipe)["folder"]))
+    with seeded(seed):
+        model = MaskedModel(start, head=_head(shape["folder"]))
     history = train_masked(
         model,
         start.tokenizer,
         text,
-        recipe.masked,
-        seed=recipe.seed,
-        dev=None if dev is None else windows_of([dev], start.tokenizer, recipe.masked),
+        recipe,
+        seed=seed,
+        dev=None if dev is None else windows_of([dev], start.tokenizer, recipe),
         surroundings=surroundings,
     )
-    return Transformed(model.trained(start), history, int((text.lengths - 2).sum()), recipe.masked.held_out_text)
+    return Transformed(model.trained(start), history, int((text.lengths - 2).sum()), recipe.held_out_text)
 
 
 def shape_of(recipe: Recipe) -> dict[str, Any]:
@@ -81,16 +85,6 @@ def shape_of(recipe: Recipe) -> dict[str, Any]:
     if recipe.encoder.name != ENCODER:
         raise RecipeError(f"this recipe has encoder {recipe.encoder.name!r}: only a transformer guesses hidden words")
     return {name: recipe.encoder.options.get(name, ENCODERS.options(ENCODER)[name]) for name in SHAPE}
-
-
-def inputs_of(recipe: Recipe) -> dict[str, str]:
-    """Digests of what decides the transformer besides the corpus."""
-    shape = shape_of(recipe)
-    decided = {"encoder": shape, "masked": asdict(recipe.masked), "seed": recipe.seed}
-    folder = Path(shape["folder"])
-    files = sorted(folder.iterdir()) if shape["folder"] and folder.is_dir() else []
-    found = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return {"recipe": digest_of(decided), **({"folder": digest_of(found)} if found else {})}
 
 
 def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, recipe: Masked) -> Text:
@@ -151,9 +145,8 @@ def load_transformed(path: Path | str) -> Transformed:
     return Transformed(transformer, history, facts["subwords"], facts["held_out_text"])
 
 
-def _start(view: TrainingView, recipe: Recipe) -> Transformer:
-    """The checkpoint of the recipe's folder, or a new network with a tokenizer learned from the fitted text alone."""
-    shape = shape_of(recipe)
+def _start(view: TrainingView, shape: Mapping[str, Any], seed: int) -> Transformer:
+    """The checkpoint of the shape's folder, or a new network with a tokenizer learned from the fitted text alone."""
     if shape["folder"]:
         return _read(shape["folder"])
     texts = (view.documents.text_of(row) for row in range(len(view.documents)))
@@ -162,7 +155,7 @@ def _start(view: TrainingView, recipe: Recipe) -> Transformer:
     tokenizer = train_wordpiece(texts, size=shape["pieces"])
     sizes = {name: shape[name] for name in ("hidden", "layers", "heads")}
     config = new_config(len(tokenizer), **sizes, padding=tokenizer.padding)
-    with seeded(recipe.seed):
+    with seeded(seed):
         weights = network_of(config, {}).state_dict()
     return Transformer(config, tokenizer, weights)
 
@@ -174,3 +167,37 @@ def _read(folder: str) -> Transformer:
 def _head(folder: str) -> Mapping[str, torch.Tensor]:
     """The checkpoint's own head for hidden words, where there is a checkpoint with one."""
     return {} if not folder or is_artifact(folder, KIND) else read_head(folder)
+
+
+def transform_step(
+    further: FurtherText = FurtherText(),  # noqa: B008  # frozen
+    log: Callable[[Epoch], None] = lambda epoch: None,
+) -> Step:
+    """The step that makes a recipe's transformer; kept only where it was trained, which takes long."""
+
+    def make(work: Work) -> Transformed:
+        section = work.section(Masked)
+        return transform(
+            work["view"],
+            work.knobs["shape"],
+            section,
+            seed=work.seed,
+            more=text_to_learn(work, section, further) if section.epochs else (),
+            dev=text_to_measure(work, section) if section.epochs else None,
+            surroundings=Surroundings(work.checkpoint, work.settings.device, log, work.progress),
+        )
+
+    return Step(
+        KIND,
+        make,
+        lambda recipe: needs_text(recipe.masked, further),
+        sections=("masked", "seed", *(("prepare",) if further.files else ())),
+        kind=TRANSFORMER,
+        knobs=lambda recipe: {"shape": shape_of(recipe)},
+        files=lambda recipe: (shape_of(recipe)["folder"], *further.inputs),
+        kept=lambda recipe: recipe.masked.epochs > 0,
+    )
+
+
+TRANSFORMER = Kind(KIND, save_transformed, load_transformed)
+TRANSFORM = transform_step()

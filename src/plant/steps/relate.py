@@ -12,6 +12,8 @@ from plant.recipe.schema import Relate
 from plant.relevance.counts import count, incidence, label_blocks, token_type
 from plant.relevance.mutual_information import best_tokens
 from plant.relevance.relevance import Relevance
+from plant.relevance.store import RELEVANCE, Named, name_files
+from plant.steps.step import Step, Work, always
 from plant.text.tokenizer import tokenize
 from plant.types import Progress, silent
 
@@ -44,6 +46,15 @@ def relate(view: TrainingView, recipe: Relate, progress: Progress = silent, *, t
         n_documents=found.n_documents,
         form=recipe.form,
     )
+
+
+def _make(work: Work) -> Named[Relevance]:
+    view: TrainingView = work["view"]
+    relevance = relate(view, work.section(Relate), work.progress)
+    return Named(relevance, name_files(view.vocab, view.codebook, view.codes))
+
+
+RELATE = Step("relevance", _make, always("view"), sections=("relate",), kind=RELEVANCE)
 
 
 def _naming_tokens(view: TrainingView, recipe: Relate) -> dict[int, list[int]]:

@@ -13,12 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 from plant.errors import RecipeError
+from plant.nn.language.awd_lstm import LanguageModel, with_vocab
 from plant.nn.planting.lambdarank import lambdarank, ndcg_at
 from plant.nn.planting.ranker import RANKERS, Ranker, start_from
-from plant.nn.planting.ranker_store import CUTOFFS, TrainedRanker
-from plant.recipe.schema import Rank
+from plant.nn.planting.ranker_store import CUTOFFS, RANKER, TrainedRanker
+from plant.recipe.schema import Rank, Recipe
 from plant.relevance.grades import Grade, gains
 from plant.relevance.relevance import Relevance
+from plant.relevance.store import Named
+from plant.steps.step import Step, Work
+from plant.text.vocab import Vocab
 from plant.train.checkpoint import load_checkpoint, pack_optimizer, save_checkpoint, unpack_optimizer
 from plant.train.seed import seeded
 from plant.types import Progress, silent
@@ -149,3 +153,30 @@ def _resume(ranker: Ranker, optimizer: torch.optim.Optimizer, request: str, chec
     ranker.load_state_dict({name: found.tensors[name] for name in ranker.state_dict()})
     unpack_optimizer(optimizer, found.tensors, found.state["groups"])
     return list(found.state["curve"])
+
+
+def _make(work: Work) -> Named[TrainedRanker]:
+    relevance: Named[Relevance] = work["relevance"]
+    pretrained = work.get("language-model")
+    trained = rank(
+        relevance.thing,
+        work.section(Rank),
+        seed=work.seed,
+        vectors=None if pretrained is None else vectors_of(pretrained.model, relevance.vocab),
+        checkpoint=work.checkpoint,
+        device=work.settings.device,
+        progress=work.progress,
+    )
+    return Named(trained, relevance.files)
+
+
+def vectors_of(model: LanguageModel, vocab: Vocab) -> NDArray[np.float32]:
+    """The model's embedding of each word; words that it does not know get the mean."""
+    return with_vocab(model, vocab).network.words.detach().numpy()
+
+
+def _needs(recipe: Recipe) -> tuple[str, ...]:
+    return ("relevance", "language-model") if recipe.rank.vectors == "language-model" else ("relevance",)
+
+
+RANK = Step("ranker", _make, _needs, sections=("rank", "seed"), kind=RANKER)

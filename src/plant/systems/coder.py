@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
-from plant.data.corpus import Documents
+from plant.codes.synonyms import spoken, with_synonyms
+from plant.data.corpus import Documents, TrainingView
 from plant.data.encode import encode_texts
+from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import calibrated
 from plant.evaluate.scores.forms import BLOCK, blocks
 from plant.explain.spans import evidence_spans
-from plant.nn.parts.build import Given
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.stages.models import Model, probabilities, readings, unpack_model
 from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.keeper import Kind
+from plant.systems.system import Growth, Known, System, flattened, probabilities, readings, under, unflattened
+from plant.systems.table import unpack_system
+from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
 from plant.types import Prediction, Progress, ScoredCode, silent
 
-KIND = "coder"
+KIND, SYSTEM = "coder", "system.json"
 Weigh = Callable[[Sequence[int]], NDArray[np.float32]]
 """How much each token of a document speaks for each of some labels."""
 
@@ -35,11 +39,10 @@ class FittedCoder:
     """What `fit` leaves and a folder holds: all that is needed to code raw text."""
 
     recipe: Recipe
-    members: tuple[Recipe, ...]  # one, or those whose probabilities are averaged
     vocab: Vocab
     codebook: CodeBook
     codes: tuple[str, ...]
-    model: Model
+    system: System
     thresholds: NDArray[np.float32]
     temperature: float
     train_counts: NDArray[np.int64]
@@ -48,7 +51,7 @@ class FittedCoder:
 
     def encode(self, texts: Sequence[str], ids: Sequence[str] = ()) -> Documents:
         """Texts as documents of the coder's vocabulary."""
-        return encode_texts(texts, self.vocab, self.members[0].prepare, ids=ids)
+        return encode_texts(texts, self.vocab, self.recipe.prepare, ids=ids)
 
     def reread(self, documents: Documents) -> Documents:
         """Documents of the corpus in the coder's words, some of which may have been added after it was prepared."""
@@ -60,7 +63,7 @@ class FittedCoder:
 
     def probabilities(self, documents: Documents, *, progress: Progress = silent) -> NDArray[np.float32]:
         """Calibrated probabilities, documents x codes."""
-        found = probabilities(self.model, documents, n_labels=len(self.codes), progress=progress)
+        found = probabilities(self.system, documents, n_labels=len(self.codes), progress=progress)
         for rows in blocks(len(found), BLOCK // max(1, len(self.codes))):
             found[rows] = self._calibrated(found[rows])
         return found
@@ -70,7 +73,7 @@ class FittedCoder:
     ) -> list[Prediction]:
         """The best codes of each document, and every accepted one; with the words that speak for them."""
         found: dict[int, Prediction] = {}
-        for rows, reading in readings(self.model, documents, evidence=evidence):
+        for rows, reading in readings(self.system, documents, evidence=evidence):
             scores = self._calibrated(reading.scores)
             for place, row in enumerate(rows.tolist()):
                 ranked = self._ranked(scores[place], top)
@@ -81,11 +84,11 @@ class FittedCoder:
 
     def weigh(self, documents: Documents, label: int, *, explainer: str = "") -> NDArray[np.float32]:
         """How much each token of the first document speaks for a label."""
-        return self.model.read(documents, evidence=True).weigh(0, [label], explainer=explainer)[0]
+        return self.system.read(documents, evidence=True).weigh(0, [label], explainer=explainer)[0]
 
     def explained(self, documents: Documents, codes: Sequence[str], *, explainer: str = "") -> Prediction:
         """Some codes of the first document, best first, with their evidence."""
-        reading = self.model.read(documents, evidence=True)
+        reading = self.system.read(documents, evidence=True)
         ranked = [
             scored
             for scored in self._ranked(self._calibrated(reading.scores)[0], len(self.codes))
@@ -96,7 +99,7 @@ class FittedCoder:
 
     def quantized(self) -> "FittedCoder":
         """The same coder for CPUs with the encoder's weights in eight bits."""
-        return replace(self, model=self.model.quantized())
+        return replace(self, system=self.system.quantized())
 
     def _calibrated(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         return scores if self.temperature == 1 else calibrated(scores, self.temperature).astype(np.float32)
@@ -134,19 +137,81 @@ class FittedCoder:
         return {code: label for label, code in enumerate(self.codes)}
 
 
-def save_coder(fitted: FittedCoder, path: Path | str, inputs: Mapping[str, str] | None = None) -> Manifest:
-    """Write a coder: weights, thresholds, vocabulary, code book, recipes."""
+def add_codes(fitted: FittedCoder, book: CodeBook, view: TrainingView | None = None) -> FittedCoder:
+    """The coder with the book's further codes at the end; the scores of the codes it knew stay as they were.
+
+    Where the fitted notes are at hand, names that stand in them are believed the less: their codes were not given.
+    """
+    new = tuple(code for code in book.codes if code not in set(fitted.codes) and book.names(code))
+    if not new:
+        raise InputError("the table names no code that is new to this coder: nothing to add")
+    if not fitted.system.takes_codes:
+        raise InputError(
+            "this coder does not match names, so it cannot learn a code from its name alone: fit one with a recipe "
+            "such as 'interaction' or 'label-descriptions', or with decoder.interaction={} set"
+        )
+    growth = _growth(fitted, book, new, view)
+    further = np.full(growth.further, np.median(fitted.thresholds), np.float32)
+    return replace(
+        fitted,
+        vocab=growth.known.vocab,
+        codes=growth.known.codes,
+        codebook=growth.known.codebook,
+        system=fitted.system.with_codes(growth),
+        thresholds=np.concatenate([fitted.thresholds, further]),
+        train_counts=growth.counts,
+        facts={**fitted.facts, "codes_added": fitted.facts.get("codes_added", 0) + growth.further},
+    )
+
+
+def _growth(fitted: FittedCoder, book: CodeBook, new: tuple[str, ...], view: TrainingView | None) -> Growth:
+    vocab = _vocab_with(fitted.vocab, book, new) if fitted.system.matches_names else fitted.vocab
+    return Growth(
+        known=Known(vocab, fitted.codes + new, _merged(fitted.codebook, book, new)),
+        n_words=len(fitted.vocab),
+        n_codes=len(fitted.codes),
+        counts=np.concatenate([fitted.train_counts, np.zeros(len(new), np.int64)]),
+        n_documents=fitted.train_documents,
+        view=view,
+    )
+
+
+def _vocab_with(vocab: Vocab, book: CodeBook, codes: tuple[str, ...]) -> Vocab:
+    """The vocabulary with the words of new names at its end."""
+    names = (form for code in codes for name in book.names(code) for form in spoken(name))
+    words = dict.fromkeys(word for name in names for word in tokenize(name).forms)
+    return Vocab((*vocab.tokens, *(word for word in words if word not in vocab.numbers)))
+
+
+def _merged(book: CodeBook, further: CodeBook, codes: tuple[str, ...]) -> CodeBook:
+    """The old book with the new codes of another, their titles, synonyms and parents."""
+    chosen = set(codes)
+    return replace(
+        with_synonyms(book, replace(further, codes=codes)).with_codes(codes),
+        descriptions={**{c: d for c, d in further.descriptions.items() if c in chosen}, **book.descriptions},
+        parents={**{c: p for c, p in further.parents.items() if c in chosen}, **book.parents},
+    )
+
+
+def save_coder(
+    fitted: FittedCoder,
+    path: Path | str,
+    *,
+    recipe: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Write a coder: its system, thresholds, vocabulary, code book and recipe (its own, whatever it is told)."""
+    tree, arrays = flattened(fitted.system.pack(), "system.")
     own: dict[str, NDArray[Any]] = {"thresholds": fitted.thresholds, "train_counts": fitted.train_counts}
-    learned = {f"model.{name}": array for name, array in fitted.model.pack().items()}
     return save_artifact(
         path,
         KIND,
-        tensors={**own, **learned},
+        tensors={**own, **arrays},
         files={
             "vocab.txt": "\n".join(fitted.vocab.tokens) + "\n",
             "codes.json": json.dumps(fitted.codes, ensure_ascii=False),
             "codebook.jsonl": codebook_to_jsonl(fitted.codebook),
-            "members.json": json.dumps([recipe_table(recipe) for recipe in fitted.members]),
+            SYSTEM: json.dumps(tree),
         },
         recipe=recipe_table(fitted.recipe),
         inputs=inputs,
@@ -162,25 +227,31 @@ def save_coder(fitted: FittedCoder, path: Path | str, inputs: Mapping[str, str] 
 def load_coder(path: Path | str) -> FittedCoder:
     """Open a coder for prediction."""
     artifact = open_artifact(path, KIND)
-    vocab = Vocab(tuple(artifact.text("vocab.txt").splitlines()))
+    if SYSTEM not in artifact.manifest.files:
+        raise ArtifactError(
+            f"{path} was written by plant {artifact.manifest.plant_version}, whose coders this version does not read: "
+            "fit it again with plant run, or open it with that version"
+        )
     codes = tuple(json.loads(artifact.text("codes.json")))
-    codebook = codebook_from_jsonl(artifact.text("codebook.jsonl"))
-    members = tuple(recipe_from(table, where=f"{path}") for table in json.loads(artifact.text("members.json")))
-    arrays = {
-        name.removeprefix("model."): array for name, array in artifact.tensors.items() if name.startswith("model.")
-    }
-    given = Given(vocab, codes, codebook, np.zeros(len(codes), np.float32))
+    known = Known(
+        Vocab(tuple(artifact.text("vocab.txt").splitlines())),
+        codes,
+        codebook_from_jsonl(artifact.text("codebook.jsonl")),
+    )
+    packed = unflattened(json.loads(artifact.text(SYSTEM)), under(artifact.tensors, "system."))
     facts = artifact.manifest.facts
     return FittedCoder(
         recipe=recipe_from(artifact.manifest.recipe, where=f"{path}"),
-        members=members,
-        vocab=vocab,
-        codebook=codebook,
+        vocab=known.vocab,
+        codebook=known.codebook,
         codes=codes,
-        model=unpack_model(members, arrays, given),
+        system=unpack_system(packed, known),
         thresholds=np.array(artifact.tensors["thresholds"]),
         temperature=facts["temperature"],
         train_counts=np.array(artifact.tensors["train_counts"]),
         train_documents=facts["train_documents"],
         facts=facts,
     )
+
+
+CODER = Kind(KIND, save_coder, load_coder)

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from plant.data.corpus import Corpus, Role, gold_codes, held_out
-from plant.evaluate.scores.scored import Frame, Scored, scored_densely
-from plant.stages.fitted import FittedCoder
+from plant.evaluate.scores.scored import KIND, Frame, Scored, load_scored, save_scored, scored_densely
+from plant.steps.step import Step, Work, always
+from plant.store.keeper import Kind
 from plant.store.safetensors import MAX_IN_MEMORY
+from plant.systems.coder import FittedCoder
 from plant.types import Progress, silent
 
 BEST = 1000  # codes of a note
@@ -58,3 +60,12 @@ def best_only(scored: Scored) -> Scored:
     remark = f"Of each note the {BEST:,} best codes are kept: codes beyond count as ranked last."
     frame = replace(scored.frame, remarks=(*scored.frame.remarks, remark))
     return replace(scored, scores=scored.scores.top(BEST), frame=frame)
+
+
+def _make(work: Work) -> Scored:
+    coder, facts = work["coder"], work.settings.facts
+    splits = coder.facts.get("splits", {})
+    return score_role(coder, work["corpus"], Role.REPORT, system=facts["name"], splits=splits, progress=work.progress)
+
+
+PREDICT = Step("predictions", _make, always("corpus", "coder"), kind=Kind(KIND, save_scored, load_scored))

@@ -1,19 +1,22 @@
 """pretrain: from the fitted notes' text, and more text if there is any, to a language model of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from plant.data.corpus import Corpus, Documents, Role, TrainingView, take
+from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError, RecipeError
 from plant.nn.language.awd_lstm import AWDLSTM, LANGUAGE_MODEL_DROPOUTS, LanguageModel, with_vocab
-from plant.nn.language.store import KIND, language_model_from, save_language_model
-from plant.recipe.schema import Masked, Pretrain
+from plant.nn.language.published import read_published
+from plant.nn.language.store import KIND, language_model_from, load_language_model, save_language_model
+from plant.recipe.schema import Pretrain
+from plant.steps.step import Step, Work
+from plant.steps.texts import FurtherText, needs_text, text_to_learn, text_to_measure
 from plant.store.artifact import Manifest, open_artifact
+from plant.store.keeper import Kind
 from plant.text.vocab import Vocab
 from plant.train.epochs import Surroundings
 from plant.train.language_model import Epoch, train_language_model
@@ -49,20 +52,6 @@ def pretrain(
         model = _random_start(view.vocab, recipe, text) if start is None else started(start, view.vocab, recipe)
     history = train_language_model(model, text, recipe, seed=seed, dev=dev, surroundings=surroundings)
     return Pretrained(model.cpu().eval(), history, len(text.tokens), recipe.held_out_text)
-
-
-def more_text(corpus: Corpus, recipe: Pretrain | Masked) -> list[Documents]:
-    """The corpus's text besides the fitted notes: unlabelled, and held-out only where the recipe says so."""
-    roles = [Role.UNLABELLED, *([Role.CHOOSE, Role.REPORT, Role.UNUSED] if recipe.held_out_text else [])]
-    return [take(corpus.documents, np.flatnonzero(corpus.role == role)) for role in roles]
-
-
-def without_held_out(more: Documents, corpus: Corpus) -> tuple[Documents, int]:
-    """Further text without the documents that are held-out notes word for word, and how many those were."""
-    held_out = np.flatnonzero(~np.isin(corpus.role, (Role.FIT, Role.UNLABELLED)))
-    known = {corpus.documents.tokens_of(int(row)).tobytes() for row in held_out}
-    new = [row for row in range(len(more)) if more.tokens_of(row).tobytes() not in known]
-    return take(more, np.array(new, np.intp)), len(more) - len(new)
 
 
 def save_pretrained(
@@ -122,3 +111,53 @@ def started(start: LanguageModel, vocab: Vocab, recipe: Pretrain) -> LanguageMod
     model = with_vocab(start, vocab)
     model.network.dropouts = LANGUAGE_MODEL_DROPOUTS.times(recipe.dropout)
     return model
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a model starts: at random, from an earlier model, or from the published weights and words."""
+
+    model: str = ""
+    published: tuple[str, ...] = ()  # the file of the weights, and that of the words
+
+    def load(self, recipe: Pretrain) -> LanguageModel | None:
+        """The model to start from, None for a random start."""
+        if self.model and self.published:
+            raise InputError("--start and --published exclude each other: a model starts from one of them")
+        if self.published:
+            return read_published(*self.published, direction=recipe.direction)
+        return load_language_model(self.model) if self.model else None
+
+
+def pretrain_step(
+    further: FurtherText = FurtherText(),  # noqa: B008  # frozen
+    start: Start = Start(),  # noqa: B008  # frozen
+    log: Callable[[Epoch], None] = lambda epoch: None,
+) -> Step:
+    """The step that trains a language model, on the user's text too and from where the user says."""
+
+    def make(work: Work) -> Pretrained:
+        section = work.section(Pretrain)
+        return pretrain(
+            work["view"],
+            section,
+            seed=work.seed,
+            more=text_to_learn(work, section, further),
+            dev=text_to_measure(work, section),
+            start=start.load(section),
+            surroundings=Surroundings(work.checkpoint, work.settings.device, log, work.progress),
+        )
+
+    return Step(
+        "language-model",
+        make,
+        lambda recipe: needs_text(recipe.pretrain, further),
+        sections=("pretrain", "seed", *(("prepare",) if further.files else ())),
+        kind=LANGUAGE_MODEL,
+        folder="language-model-{pretrain.direction}",
+        files=lambda recipe: (*further.inputs, *start.published, *([start.model] if start.model else [])),
+    )
+
+
+LANGUAGE_MODEL = Kind(KIND, save_pretrained, load_pretrained)
+PRETRAIN = pretrain_step()

@@ -12,14 +12,13 @@ from plant.evaluate.measures.bins import Group, all_together, by_frequency
 from plant.evaluate.scores.outcome import outcome_of
 from plant.evaluate.scores.scored import Scored, load_scored
 from plant.evaluate.significance.compare import COMPARED, Comparison, compare
-from plant.pipeline.prepare import fingerprint, recipe_files
-from plant.pipeline.processes import in_own_process
-from plant.recipe.reading import load_recipe, recipe_table
-from plant.recipe.schema import Recipe
-from plant.stages.everything import member_recipes
+from plant.recipe.reading import load_recipe
+from plant.steps.fit import key_of_coder
 from plant.store.artifact import TENSORS, atomic_file
+from plant.store.fingerprint import fingerprint
 from plant.store.keeper import digest_of
 from plant.store.safetensors import read_tensors
+from plant.studies.processes import in_own_process
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
              "effective-can", "lsan")  # fmt: skip
@@ -95,7 +94,7 @@ def study(
     out: Path,
     *,
     overrides: Sequence[str] = (),
-    told: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda line: None,
     call: Call | None = None,
 ) -> Study:
     """Fit every recipe with every seed by `plant run source` with `options`; what is there and unchanged stays.
@@ -111,24 +110,23 @@ def study(
         raise InputError(f"there is no file or folder {source!r} ('demo' is the embedded corpus)")
     costs: dict[Fitting, Cost] = {}
     for place, fitting in enumerate(fittings, start=1):
-        told(f"{place} of {len(fittings)}: {fitting} (log: {fitting.folder / 'run.log'})")
+        say(f"{place} of {len(fittings)}: {fitting} (log: {fitting.folder / 'run.log'})")
         changes = [*overrides, f"seed={fitting.seed}"]
         arguments = ["run", source, *options, "--shared", str(out / "shared"), *_settings(changes)]
         cost = _run(fitting, arguments, call or in_own_process)
         if cost is None:
-            told(f"    failed: {last_words(fitting.folder)}")
+            say(f"    failed: {last_words(fitting.folder)}")
             continue
         costs[fitting] = cost
         left = minutes_left(fittings[place:], costs)
-        told(f"    {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB; about {left:.0f} minutes left")
+        say(f"    {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB; about {left:.0f} minutes left")
     return _compared(recipes, fittings, costs)
 
 
 def planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
     """The run of a recipe with a seed; `about` is what all runs are made from."""
-    fitted = _with_members(recipe, [*overrides, f"seed={seed}"])
-    made_from = [*about, *map(recipe_table, fitted), *recipe_files(fitted).values()]
-    return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", digest_of(made_from))
+    made_from = key_of_coder(load_recipe(recipe, [*overrides, f"seed={seed}"]), digest_of(list(about)))
+    return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", made_from)
 
 
 def _check_names(recipes: Sequence[str]) -> None:
@@ -211,12 +209,6 @@ def _write_json(path: Path, content: Mapping[str, object]) -> None:
 
 def _settings(changes: Sequence[str]) -> list[str]:
     return [word for change in changes for word in ("--set", change)]
-
-
-def _with_members(name: str, changes: Sequence[str]) -> list[Recipe]:
-    """A recipe, and those that it averages."""
-    recipe = load_recipe(name, changes)
-    return [recipe, *(member_recipes(recipe) if recipe.members else ())]
 
 
 def _cost(folder: Path) -> Cost | None:

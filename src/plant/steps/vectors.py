@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, TrainingView
 from plant.recipe.schema import Vectors
+from plant.relevance.store import VOCAB, Named
+from plant.steps.step import Step, Work, always
 from plant.store.artifact import Manifest, open_artifact, save_artifact
-from plant.text.vocab import Vocab
+from plant.store.keeper import Kind
 from plant.train.streams import text_of
 from plant.train.word_vectors import train_word_vectors
 from plant.types import Progress, silent
@@ -35,15 +38,27 @@ def epochs_for(n_words: int) -> int:
 
 
 def save_vectors(
-    found: NDArray[np.float32], path: Path | str, *, vocab: Vocab, recipe: Vectors, inputs: Mapping[str, str]
+    named: Named[NDArray[np.float32]], path: Path | str, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]
 ) -> Manifest:
     """Write vectors with their words."""
-    words = {"vocab.txt": "\n".join(vocab.tokens) + "\n"}
-    facts = {"words": len(vocab), "size": found.shape[1]}
+    found = named.thing
+    facts = {"words": len(found), "size": found.shape[1]}
     tensors = {"vectors": found}
-    return save_artifact(path, KIND, tensors=tensors, files=words, recipe=asdict(recipe), inputs=inputs, facts=facts)
+    return save_artifact(path, KIND, tensors=tensors, files=named.files, recipe=recipe, inputs=inputs, facts=facts)
 
 
-def load_vectors(path: Path | str) -> NDArray[np.float32]:
+def load_vectors(path: Path | str) -> Named[NDArray[np.float32]]:
     """Read what `save_vectors` wrote."""
-    return np.array(open_artifact(path, KIND).tensors["vectors"])
+    artifact = open_artifact(path, KIND)
+    return Named(np.array(artifact.tensors["vectors"]), {VOCAB: artifact.text(VOCAB)})
+
+
+def _make(work: Work) -> Named[NDArray[np.float32]]:
+    view: TrainingView = work["view"]
+    found = vectors(view, work.section(Vectors), more=[work["unlabelled"]], progress=work.progress)
+    return Named(found, {VOCAB: "\n".join(view.vocab.tokens) + "\n"})
+
+
+VECTORS = Step(
+    KIND, _make, always("view", "unlabelled"), sections=("vectors",), kind=Kind(KIND, save_vectors, load_vectors)
+)

@@ -12,8 +12,8 @@ from plant.evaluate.measures.bins import Group
 from plant.evaluate.report.markdown import table
 from plant.evaluate.significance.compare import Cell
 from plant.evaluate.significance.compare_tables import header_of, latex_of, marked_rows, note_of
-from plant.pipeline.study import Study
 from plant.store.artifact import atomic_file
+from plant.studies.study import Study
 
 COSTS = ("minutes", "peak MB", "parameters")
 COST_NOTE = (

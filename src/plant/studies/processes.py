@@ -19,7 +19,7 @@ PATIENCE = 60.0  # seconds in which a run that lost its parent is surely gone
 
 def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
     """`plant` in a process of its own, so that its memory is its own: its peak in megabytes, None where it failed."""
-    start = f"from plant.pipeline.processes import end_with; end_with({os.getpid()})"
+    start = f"from plant.studies.processes import end_with; end_with({os.getpid()})"
     command = [sys.executable, "-c", f"{start}; from plant.cli.main import main; main()", *arguments]
     with log.open("a", encoding="utf-8") as lines:
         _lock(lines, log)

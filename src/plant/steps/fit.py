@@ -1,0 +1,230 @@
+"""fit: from what earlier steps made to a system for each member of a recipe, and from those to a coder."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.codes.files import read_codebook
+from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out
+from plant.errors import InputError
+from plant.evaluate.choosing.calibration import calibrated, fit_temperature, logits_of
+from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.scores.lists import Lists
+from plant.nn.matching.naming import name_labels
+from plant.nn.parts.build import Given as PartsGiven
+from plant.nn.parts.build import asked_for
+from plant.recipe.schema import Choose, Recipe
+from plant.steps.pretrain import PRETRAIN
+from plant.steps.rank import RANK
+from plant.steps.relate import RELATE
+from plant.steps.step import EVERYTHING, Given, Planned, Settings, Step, Work, always, planned, walk
+from plant.steps.transform import TRANSFORM
+from plant.steps.vectors import VECTORS
+from plant.steps.views import VIEWS
+from plant.systems.blend import Members, blended_on
+from plant.systems.classifier import ClassifierSystem, fit_classifier, frequencies
+from plant.systems.coder import CODER, FittedCoder, add_codes
+from plant.systems.members import member_recipes
+from plant.systems.prior import fit_prior
+from plant.systems.system import System, probabilities
+from plant.systems.tfidf import fit_tfidf
+from plant.train.classifier import Epoch
+from plant.train.epochs import Surroundings
+
+SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted system and how its training went."""
+
+    system: System
+    history: tuple[Epoch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What parts may ask for by name, and the step that makes it."""
+
+    step: str
+    unwrapped: Callable[[Any], Any]
+
+
+ASKED: Mapping[str, Asked] = {
+    "relevance": Asked("relevance", lambda named: named.thing),
+    "ranker": Asked("ranker", lambda named: named.thing.ranker),
+    "language_model": Asked("language-model", lambda pretrained: pretrained.model),
+    "transformer": Asked("transformer", lambda transformed: transformed.transformer),
+    "word_vectors": Asked("word-vectors", lambda named: named.thing),
+    "names": Asked("names", lambda names: names),
+}
+
+
+def asked_of(recipe: Recipe) -> tuple[str, ...]:
+    """What the parts of a recipe ask for, of all that steps make."""
+    asked = asked_for(recipe)
+    idle = {"word_vectors": not recipe.vectors.train, "transformer": recipe.encoder.name != "transformer"}
+    return tuple(name for name in ASKED if name in asked and not idle.get(name, False))
+
+
+def _classifier(work: Work) -> Fitted:
+    view, choosing, recipe = work["view"], work["choosing"], work.recipe
+    made = {name: ASKED[name].unwrapped(work[ASKED[name].step]) for name in asked_of(recipe)}
+    given = PartsGiven(view.vocab, view.codes, view.codebook, frequencies(view), **made)
+    name, settings = work.planned.name.partition("/")[0], work.settings
+    surroundings = Surroundings[Epoch](
+        work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress
+    )
+    fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, surroundings=surroundings)
+    return Fitted(ClassifierSystem(recipe, fitted.classifier, given, settings.device), fitted.history)
+
+
+def _tfidf(work: Work) -> Fitted:
+    return Fitted(fit_tfidf(work["view"], work.recipe.tfidf, seed=work.recipe.seed, progress=work.progress))
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """How a system that a recipe names is fitted, and what that needs."""
+
+    make: Callable[[Work], Fitted]
+    needs: Callable[[Recipe], tuple[str, ...]]
+
+
+FITTERS: Mapping[str, Fitter] = {
+    "prior": Fitter(lambda work: Fitted(fit_prior(work["view"])), always("view")),
+    "tfidf": Fitter(_tfidf, always("view")),
+    "classifier": Fitter(
+        _classifier, lambda recipe: ("view", "choosing", *(ASKED[name].step for name in asked_of(recipe)))
+    ),
+}
+
+NAMES = Step(
+    "names",
+    lambda work: name_labels(work["view"], work.recipe, work.progress),
+    always("view"),
+    sections=EVERYTHING,
+    files=lambda recipe: (recipe.naming.synonyms,),
+)
+MODEL = Step(
+    "model",
+    lambda work: FITTERS[work.recipe.system].make(work),
+    lambda recipe: FITTERS[recipe.system].needs(recipe),
+    sections=EVERYTHING,
+)
+
+
+def models_of(recipe: Recipe) -> tuple[str, ...]:
+    """The names of the fitted systems of a recipe."""
+    return tuple(f"member{number}/model" for number in range(len(recipe.members))) or ("model",)
+
+
+def _coder(work: Work) -> FittedCoder:
+    """All members, thresholds and temperature; then the further codes that the recipe names."""
+    recipe, view, choosing = work.recipe, work["view"], work["choosing"].documents
+    if not len(choosing.labels):  # before anything is fitted
+        raise InputError("no note is left for choosing thresholds: fit on more notes, or say which to use (--choose)")
+    fitted: dict[str, Fitted] = {name: work[name] for name in models_of(recipe)}
+    system = joined([one.system for one in fitted.values()], recipe.choose, view, choosing)
+    histories = {name.partition("/")[0]: [asdict(epoch) for epoch in one.history] for name, one in fitted.items()}
+    unread = sum(system.unread(documents) for documents in (view.documents, choosing))
+    facts = {**work.settings.facts, "history": histories, **({"subwords_unread": unread} if unread else {})}
+    coder = tuned(system, recipe, view, choosing, facts)
+    table = _further_codes(recipe)
+    return _with_further_codes(coder, table, work["corpus"], view) if table else coder
+
+
+def joined(systems: Sequence[System], choose: Choose, view: TrainingView, choosing: Documents) -> System:
+    """Several systems as one, weighed on the choosing notes where the recipe asks for it."""
+    if len(systems) == 1:
+        return systems[0]
+    return Members(tuple(systems)) if choose.blend == "mean" else blended_on(tuple(systems), view, choosing)
+
+
+def tuned(
+    system: System, recipe: Recipe, view: TrainingView, choosing: Documents, facts: Mapping[str, Any]
+) -> FittedCoder:
+    """Thresholds, and the temperature where the recipe asks for it, from the choosing notes."""
+    scores = probabilities(system, choosing, n_labels=len(view.codes))
+    temperature = 1.0
+    if recipe.choose.calibrate:
+        temperature = fit_temperature(logits_of(scores), choosing.targets(len(view.codes)))
+        scores = calibrated(scores, temperature).astype(np.float32)
+    origin = f"{recipe.choose.goal} on {len(choosing):,} notes held out for choosing ({recipe.choose.thresholds})"
+    return FittedCoder(
+        recipe=recipe,
+        vocab=view.vocab,
+        codebook=view.codebook,
+        codes=view.codes,
+        system=system,
+        thresholds=thresholds(scores, choosing, recipe.choose, n_labels=len(view.codes)),
+        temperature=temperature,
+        train_counts=np.bincount(view.documents.labels, minlength=len(view.codes)).astype(np.int64),
+        train_documents=len(view.documents),
+        facts={**facts, "threshold_origin": origin},
+    )
+
+
+def thresholds(
+    probabilities: NDArray[np.float32], choosing: Documents, recipe: Choose, *, n_labels: int
+) -> NDArray[np.float32]:
+    """One threshold per label, tuned on the choosing notes."""
+    targets = Lists(choosing.labels, choosing.label_starts)
+    if recipe.thresholds == "per-label":
+        return tune_label_thresholds(probabilities, targets, shrinkage=recipe.shrinkage)
+    best = tune_global_threshold(probabilities, targets, measure=recipe.goal)
+    return np.full(n_labels, best, np.float32)
+
+
+def _further_codes(recipe: Recipe) -> str:
+    """The table of further codes of the first member that names one."""
+    return next((member.naming.codes for member in member_recipes(recipe) if member.naming.codes), "")
+
+
+def _with_further_codes(fitted: FittedCoder, table: str, corpus: Corpus, view: TrainingView) -> FittedCoder:
+    """The coder with the codes of a table, known by their names; thresholds are tuned with them."""
+    book = read_codebook(Path(table), system=view.codebook.system)
+    grown = add_codes(fitted, book, view)
+    choosing = grown.reread(held_out(corpus, Role.CHOOSE, grown.codes))
+    scores = grown.probabilities(choosing)
+    return replace(grown, thresholds=thresholds(scores, choosing, fitted.recipe.choose, n_labels=len(grown.codes)))
+
+
+FIT = Step(
+    "coder",
+    _coder,
+    lambda recipe: (*SHARED[:3], *models_of(recipe)),
+    sections=EVERYTHING,
+    kind=CODER,
+    files=lambda recipe: (_further_codes(recipe),),
+)
+OF_A_MEMBER = (RELATE, RANK, PRETRAIN, TRANSFORM, VECTORS, NAMES, MODEL)
+STEPS = (*VIEWS, *OF_A_MEMBER, FIT)
+
+
+def plan_of(recipe: Recipe) -> Iterator[Planned]:
+    """The steps from a corpus to a coder that a recipe takes, those of its members apart."""
+    members = member_recipes(recipe)
+    for step in VIEWS:
+        yield planned(step, recipe)
+    for number, member in enumerate(members):
+        prefix = f"member{number}/" if recipe.members else ""
+        for step in OF_A_MEMBER:
+            if step is not TRANSFORM or member.encoder.name == "transformer":
+                yield planned(step, member, prefix=prefix, given=SHARED)
+    yield planned(FIT, recipe)
+
+
+def fit_coder(corpus: Corpus, recipe: Recipe, settings: Settings | None = None, *, digest: str = "") -> FittedCoder:
+    """Fit every member of a recipe, then thresholds and temperature; `digest` stands for the corpus."""
+    coder: FittedCoder = walk(plan_of(recipe), {"corpus": Given(corpus, digest)}, settings)["coder"]
+    return coder
+
+
+def key_of_coder(recipe: Recipe, corpus: str) -> str:
+    """One number for all that decides a coder, `corpus` standing for its notes."""
+    return walk(plan_of(recipe), {"corpus": Given(None, corpus)}).key("coder")

@@ -1,0 +1,116 @@
+"""Several systems as one: the mean of what they say, or a blend whose weights the choosing notes decided."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.data.corpus import Documents, TrainingView
+from plant.errors import InputError
+from plant.evaluate.choosing.blend import Blend, blended, fit_blend
+from plant.evaluate.choosing.calibration import logits_of
+from plant.systems.system import UNSEEN, Growth, Packed, Reading, System, probabilities
+
+MEAN, BLEND = "mean", "blend"
+
+
+@dataclass(frozen=True)
+class MembersReading:
+    """What several systems say, and how much each of them counts in an explanation."""
+
+    members: tuple[Reading, ...]
+    shares: Sequence[float]
+    join: Callable[[Sequence[Reading]], NDArray[np.float32]]
+
+    @cached_property
+    def scores(self) -> NDArray[np.float32]:
+        return self.join(self.members)
+
+    @property
+    def known(self) -> int:
+        return max(member.known for member in self.members)
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        """The mean by shares of what members say of words, of those that can be explained in this way."""
+        found: list[NDArray[np.float32]] = []
+        counted: list[float] = []
+        refusals: list[InputError] = []
+        for member, share in zip(self.members, self.shares, strict=True):
+            try:
+                found.append(member.weigh(row, labels, explainer=explainer))
+                counted.append(share)
+            except InputError as refusal:
+                refusals.append(refusal)
+        if not found:
+            raise refusals[0]
+        return np.average(found, axis=0, weights=counted if any(counted) else None).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Several systems.
+
+    Without a `blend`, the mean of their probabilities; with one, they are weighed by how far they raise a label above
+    its log-odds among the fitted notes.
+    """
+
+    members: tuple[System, ...]
+    log_odds: NDArray[np.float32] | None = None  # per label
+    blend: Blend | None = None
+
+    @property
+    def matches_names(self) -> bool:
+        return any(member.matches_names for member in self.members)
+
+    @property
+    def takes_codes(self) -> bool:
+        return any(member.takes_codes for member in self.members)
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> MembersReading:
+        readings = tuple(member.read(documents, evidence=evidence) for member in self.members)
+        shares = [1.0] * len(readings) if self.blend is None else self.blend.weights.tolist()
+        return MembersReading(readings, shares, self._joined)
+
+    def unread(self, documents: Documents) -> int:
+        return sum(member.unread(documents) for member in self.members)
+
+    def quantized(self) -> "Members":
+        return replace(self, members=tuple(member.quantized() for member in self.members))
+
+    def with_codes(self, growth: Growth) -> "Members":
+        members = tuple(member.with_codes(growth) for member in self.members)
+        if self.log_odds is None:
+            return replace(self, members=members)
+        rare = np.full(growth.further, logits_of(np.array([growth.share])), np.float32)
+        return replace(self, members=members, log_odds=np.concatenate([self.log_odds, rare]))
+
+    def pack(self) -> Packed:
+        parts = tuple(member.pack() for member in self.members)
+        if self.blend is None or self.log_odds is None:
+            return Packed(MEAN, parts=parts)
+        numbers = {"trust": self.blend.trust, "shift": self.blend.shift}
+        arrays = {"weights": np.asarray(self.blend.weights, np.float32), "log_odds": self.log_odds}
+        return Packed(BLEND, numbers, arrays, parts)
+
+    def _joined(self, readings: Sequence[Reading]) -> NDArray[np.float32]:
+        scores = [reading.scores for reading in readings]
+        if self.blend is None or self.log_odds is None:
+            return np.mean(scores, axis=0, dtype=np.float32)
+        known = np.stack([np.arange(len(self.log_odds)) < reading.known for reading in readings])
+        return blended(scores, self.log_odds, self.blend, known)
+
+
+def blended_on(systems: tuple[System, ...], view: TrainingView, choosing: Documents) -> Members:
+    """The systems with the weights that are best on the choosing notes."""
+    counts = np.bincount(view.documents.labels, minlength=len(view.codes))
+    log_odds = logits_of((counts + UNSEEN) / (len(view.documents) + 2 * UNSEEN)).astype(np.float32)
+    scores = [probabilities(system, choosing, n_labels=len(view.codes)) for system in systems]
+    return Members(systems, log_odds, fit_blend(scores, log_odds, choosing.targets(len(view.codes))))
+
+
+def unpack_blend(packed: Packed, members: tuple[System, ...]) -> Members:
+    """The blend that `pack` took apart."""
+    blend = Blend(np.array(packed.arrays["weights"]), packed.options["trust"], packed.options["shift"])
+    return Members(members, np.array(packed.arrays["log_odds"]), blend)

@@ -1,0 +1,45 @@
+"""The members of a recipe: the recipes that are fitted one after the other and joined."""
+
+from dataclasses import replace
+
+from plant.errors import RecipeError
+from plant.nn.parts.build import check_parts, takes
+from plant.recipe.reading import load_recipe
+from plant.recipe.schema import Recipe
+
+
+def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The recipes of a recipe's members, with its seed and its [prepare]; the recipe itself where it names none.
+
+    Their parts are checked: what a recipe has wrong is told before anything is read.
+    """
+    members = (recipe,) if recipe.system != "members" else _members(recipe)
+    for member in members:
+        if member.system == "classifier":
+            check_parts(member)
+    return members
+
+
+def _members(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The members, each with those changes of the recipe that are for what it has."""
+    taken = [_taken(name, recipe.changes) for name in recipe.members]
+    for change in recipe.changes:
+        if not any(change in changes for changes in taken):
+            names, key = ", ".join(recipe.members), change.partition("=")[0]
+            raise RecipeError(f"this recipe is made of members ({names}), none of which has {key.strip()!r} to set")
+    members = tuple(
+        replace(load_recipe(name, changes), seed=recipe.seed, prepare=recipe.prepare)
+        for name, changes in zip(recipe.members, taken, strict=True)
+    )
+    if not members or any(member.system == "members" for member in members):
+        raise RecipeError("a recipe of members needs the names of at least one recipe, none of them with members")
+    return members
+
+
+def _taken(name: str, changes: tuple[str, ...]) -> tuple[str, ...]:
+    """The changes that a member takes; an earlier one may bring the part that a later one is for."""
+    taken: tuple[str, ...] = ()
+    for change in changes:
+        if takes(load_recipe(name, taken), change):
+            taken = (*taken, change)
+    return taken

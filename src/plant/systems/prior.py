@@ -1,0 +1,63 @@
+"""The frequency prior: the same codes for everybody."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.data.corpus import Documents, TrainingView
+from plant.systems.system import Growth, Known, Packed
+from plant.systems.widened import Widened, widened
+
+TAG = "prior"
+
+
+@dataclass(frozen=True)
+class PriorReading:
+    """Scores in which no word has a say."""
+
+    scores: NDArray[np.float32]
+    documents: Documents
+
+    @property
+    def known(self) -> int:
+        return self.scores.shape[1]
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        return np.zeros((len(labels), len(self.documents.tokens_of(row))), np.float32)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The share of fitted notes that have each code."""
+
+    shares: NDArray[np.float32]
+
+    matches_names = takes_codes = False
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> PriorReading:
+        return PriorReading(np.tile(self.shares, (len(documents), 1)), documents)
+
+    def unread(self, documents: Documents) -> int:
+        return 0
+
+    def quantized(self) -> "Prior":
+        return self
+
+    def with_codes(self, growth: Growth) -> Widened:
+        return widened(self, growth)
+
+    def pack(self) -> Packed:
+        return Packed(TAG, arrays={"shares": self.shares})
+
+
+def fit_prior(view: TrainingView) -> Prior:
+    """Count the codes."""
+    counts = np.bincount(view.documents.labels, minlength=len(view.codes))
+    return Prior((counts / max(1, len(view.documents))).astype(np.float32))
+
+
+def unpack_prior(packed: Packed, known: Known) -> Prior:
+    """The prior that `pack` took apart."""
+    return Prior(np.asarray(packed.arrays["shares"]))

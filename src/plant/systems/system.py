@@ -1,0 +1,163 @@
+"""What a fitted system is: something that gives each code of a note a probability, and can be taken apart and kept.
+
+Each system is one file of this room: how it is fitted, and a class that can `read`, `pack` and take further codes. Its
+tag, by which a folder is opened again, stands in `plant.systems.table`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.codes.codebook import CodeBook
+from plant.data.batches import sorted_batches
+from plant.data.corpus import Documents, TrainingView, take
+from plant.store.safetensors import room_for
+from plant.text.vocab import Vocab
+from plant.types import Progress, silent
+
+Arrays = Mapping[str, NDArray[Any]]
+TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
+UNSEEN = 0.5  # notes that a code without any is taken to have, for its prior
+
+
+class Reading(Protocol):
+    """Documents that a system read together: the scores of their codes, and what it takes to explain them."""
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """The probability of each label for each document."""
+        ...
+
+    @property
+    def known(self) -> int:
+        """How many labels, from the first, the system has something to say of."""
+        ...
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        """How much each token of a document speaks for each of some labels, [asked, token]; '' is the usual way."""
+        ...
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A system taken apart: its tag, plain options, arrays, and the systems that it is made of."""
+
+    tag: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Arrays = field(default_factory=dict)
+    parts: tuple["Packed", ...] = ()
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a coder knows of words and codes, for its systems to be put together again."""
+
+    vocab: Vocab
+    codes: tuple[str, ...]
+    codebook: CodeBook
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Codes that are added to a coder by their names: all words and codes there are then, and those there were before.
+
+    `counts` are the fitted notes of each code; `view` the fitted notes themselves, where they are at hand.
+    """
+
+    known: Known
+    n_words: int
+    n_codes: int
+    counts: NDArray[np.int64]
+    n_documents: int
+    view: TrainingView | None = None
+
+    @property
+    def further(self) -> int:
+        """How many codes are new."""
+        return len(self.known.codes) - self.n_codes
+
+    @property
+    def share(self) -> float:
+        """The share of notes that a code without any is taken to have."""
+        return UNSEEN / max(1, self.n_documents)
+
+
+class System(Protocol):
+    """Scores all labels of documents, and can be packed and grown."""
+
+    @property
+    def matches_names(self) -> bool:
+        """Whether it looks for the words of names, so that new names bring new words."""
+        ...
+
+    @property
+    def takes_codes(self) -> bool:
+        """Whether it can tell a code by its name alone."""
+        ...
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> Reading:
+        """Read documents as one batch; `evidence` keeps what `weigh` needs."""
+        ...
+
+    def unread(self, documents: Documents) -> int:
+        """How many sub-words of documents lie beyond a limit on windows."""
+        ...
+
+    def quantized(self) -> "System":
+        """The same system for CPUs with weights in eight bits; an error where it has no such form."""
+        ...
+
+    def with_codes(self, growth: Growth) -> "System":
+        """The same system with more labels at the end; the scores of those that it knew stay as they were."""
+        ...
+
+    def pack(self) -> Packed:
+        """Everything that was learned."""
+        ...
+
+
+def readings(
+    system: System, documents: Documents, *, evidence: bool = False, progress: Progress = silent
+) -> Iterator[tuple[NDArray[np.intp], Reading]]:
+    """All documents, some of similar length at a time, with their row numbers; longest first."""
+    done = 0
+    for rows in sorted_batches(np.diff(documents.token_starts), size=TOGETHER):
+        yield rows, system.read(take(documents, rows), evidence=evidence)
+        done += len(rows)
+        progress("reading notes", done, len(documents))
+
+
+def probabilities(
+    system: System, documents: Documents, *, n_labels: int, progress: Progress = silent
+) -> NDArray[np.float32]:
+    """The probability of each label for each document."""
+    found = room_for(len(documents), n_labels)
+    for rows, reading in readings(system, documents, progress=progress):
+        found[rows] = reading.scores
+    return found
+
+
+def flattened(packed: Packed, place: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A packed system as a plain tree of tags and options, and its arrays under the names of their places."""
+    arrays = {f"{place}{name}": array for name, array in packed.arrays.items()}
+    trees = []
+    for number, part in enumerate(packed.parts):
+        tree, own = flattened(part, f"{place}{number}.")
+        trees.append(tree)
+        arrays |= own
+    return {"system": packed.tag, "options": dict(packed.options), "parts": trees}, arrays
+
+
+def unflattened(tree: Mapping[str, Any], arrays: Arrays) -> Packed:
+    """The packed system that `flattened` laid out."""
+    parts = tuple(unflattened(part, under(arrays, f"{number}.")) for number, part in enumerate(tree["parts"]))
+    own = {name: array for name, array in arrays.items() if not name.partition(".")[0].isdigit()}
+    return Packed(tree["system"], tree["options"], own, parts)
+
+
+def under(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """What lies under a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,134 @@
+"""Logistic regression over TF-IDF of word n-grams: what everything else has to beat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from plant.data.corpus import Documents, TrainingView, take
+from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
+from plant.errors import InputError
+from plant.recipe import schema
+from plant.systems.system import Growth, Known, Packed
+from plant.systems.widened import Widened, widened
+from plant.train.logistic import Linear, fit_logistic
+from plant.types import Progress, silent
+
+TAG = "tfidf"
+CONTRIBUTION = "contribution"  # of each word: how a linear model is explained
+
+
+@dataclass(frozen=True)
+class TfidfReading:
+    """Scores to which each word adds its own."""
+
+    scores: NDArray[np.float32]
+    tfidf: "Tfidf"
+    documents: Documents
+
+    @property
+    def known(self) -> int:
+        return self.scores.shape[1]
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        if explainer not in ("", CONTRIBUTION):
+            raise InputError(f"a linear model explains itself by {CONTRIBUTION!r} only, not by {explainer!r}")
+        return explain_tfidf(self.tfidf, self.documents, row, np.asarray(labels, np.int64)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Tfidf:
+    """Which n-grams count, and each code's weights of them."""
+
+    ngrams: NgramTable
+    linear: Linear
+
+    matches_names = takes_codes = False
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> TfidfReading:
+        return TfidfReading(score_tfidf(self, documents), self, documents)
+
+    def unread(self, documents: Documents) -> int:
+        return 0
+
+    def quantized(self) -> "Tfidf":
+        return self
+
+    def with_codes(self, growth: Growth) -> Widened:
+        return widened(self, growth)
+
+    def pack(self) -> Packed:
+        weights = self.linear.weights
+        arrays = {
+            "keys": self.ngrams.keys,
+            "idf": self.ngrams.idf,
+            "starts": weights.indptr.astype(np.int64),
+            "columns": weights.indices.astype(np.int32),
+            "weights": weights.data,
+            "intercepts": self.linear.intercepts,
+        }
+        return Packed(TAG, {"vocab_size": self.ngrams.vocab_size, "longest": self.ngrams.longest}, arrays)
+
+
+def fit_tfidf(
+    view: TrainingView,
+    recipe: schema.Tfidf,
+    *,
+    seed: int = 1,
+    progress: Progress = silent,
+) -> Tfidf:
+    """Choose and weigh the n-grams of up to `longest` words, and fit one logistic regression per code."""
+    table = count_ngrams(
+        view.documents,
+        vocab_size=len(view.vocab),
+        longest=recipe.longest,
+        min_documents=recipe.min_documents,
+        max_ngrams=recipe.max_ngrams,
+    )
+    features = table.features(view.documents)
+    linear = fit_logistic(features, _targets(view), cost=recipe.cost, prune=recipe.prune, seed=seed, progress=progress)
+    return Tfidf(table, linear)
+
+
+def unpack_tfidf(packed: Packed, known: Known) -> Tfidf:
+    """The system that `pack` took apart."""
+    arrays = packed.arrays
+    table = NgramTable(packed.options["vocab_size"], packed.options["longest"], arrays["keys"], arrays["idf"])
+    parts = (arrays["weights"], arrays["columns"], arrays["starts"])
+    weights = csr_array(parts, shape=(len(known.codes), len(table)))
+    return Tfidf(table, Linear(weights, arrays["intercepts"]))
+
+
+def score_tfidf(tfidf: Tfidf, documents: Documents) -> NDArray[np.float32]:
+    """Probabilities, documents x labels."""
+    from scipy.special import expit  # loading a coder need not wait for it
+
+    logits = (tfidf.ngrams.features(documents) @ tfidf.linear.weights.T).toarray()
+    return expit(logits + tfidf.linear.intercepts).astype(np.float32)
+
+
+def explain_tfidf(tfidf: Tfidf, documents: Documents, document: int, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What each token of a document gives to the logits of labels, labels x tokens; a row sums to logit - intercept.
+
+    What an n-gram gives is shared evenly by its occurrences and their words.
+    """
+    table, only = tfidf.ngrams, take(documents, np.array([document]))
+    given = (tfidf.linear.weights[labels] * table.features(only).toarray()).toarray()  # [labels, n-grams]
+    found = list(find_ngrams(only, 0, 1, longest=table.longest, vocab_size=table.vocab_size))
+    columns = [table.columns(ngrams.keys) for ngrams in found]
+    counts = np.bincount(np.concatenate(columns) + 1, minlength=len(table) + 1)[1:]
+    weights = np.zeros((len(labels), len(only.tokens)))
+    for ngrams, places in zip(found, columns, strict=True):
+        positions, places = ngrams.positions[places >= 0], places[places >= 0]
+        for offset in range(ngrams.length):
+            weights[:, positions + offset] += given[:, places] / counts[places] / ngrams.length
+    return weights
+
+
+def _targets(view: TrainingView) -> csr_array:
+    """The fitted labels as a sparse 0/1 matrix, documents x labels."""
+    documents = view.documents
+    ones = np.ones(len(documents.labels), np.float32)
+    return csr_array((ones, documents.labels, documents.label_starts), shape=(len(documents), len(view.codes)))

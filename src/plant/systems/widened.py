@@ -1,0 +1,76 @@
+"""A system that cannot take codes by name, in a coder to which some were added."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.data.corpus import Documents
+from plant.systems.system import Growth, Known, Packed, Reading, System
+from plant.text.vocab import UNKNOWN, Vocab
+
+TAG = "widened"
+
+
+@dataclass(frozen=True)
+class WidenedReading:
+    """What a system says, and the same small share for each of the labels that it does not know."""
+
+    reading: Reading
+    known: int
+    share: float
+    further: int
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        known = self.reading.scores
+        return np.concatenate([known, np.full((len(known), self.further), self.share, np.float32)], axis=1)
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        asked = np.asarray(labels)
+        weights = self.reading.weigh(row, np.where(asked < self.known, asked, 0).tolist(), explainer=explainer)
+        return np.where((asked < self.known)[:, None], weights, 0).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A system beside `further` labels, and words from `n_words` on, that it does not know."""
+
+    system: System
+    n_words: int
+    n_labels: int
+    share: float
+    further: int
+
+    matches_names = takes_codes = False
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> WidenedReading:
+        tokens = np.where(documents.tokens < self.n_words, documents.tokens, UNKNOWN).astype(documents.tokens.dtype)
+        reading = self.system.read(replace(documents, tokens=tokens), evidence=evidence)
+        return WidenedReading(reading, self.n_labels, self.share, self.further)
+
+    def unread(self, documents: Documents) -> int:
+        return self.system.unread(documents)
+
+    def quantized(self) -> "Widened":
+        return replace(self, system=self.system.quantized())
+
+    def with_codes(self, growth: Growth) -> "Widened":
+        return replace(self, further=self.further + growth.further)
+
+    def pack(self) -> Packed:
+        sizes = {"n_words": self.n_words, "n_labels": self.n_labels, "share": self.share, "further": self.further}
+        return Packed(TAG, sizes, parts=(self.system.pack(),))
+
+
+def widened(system: System, growth: Growth) -> Widened:
+    """A system that stays as it is while codes are added to its coder."""
+    return Widened(system, growth.n_words, growth.n_codes, growth.share, growth.further)
+
+
+def inner(sizes: Mapping[str, Any], known: Known) -> Known:
+    """What the system inside knows."""
+    vocab = Vocab(known.vocab.tokens[: sizes["n_words"]])
+    return replace(known, vocab=vocab, codes=known.codes[: sizes["n_labels"]])
