@@ -91,7 +91,7 @@ def test_pages_that_programs_name_exist() -> None:
 
 
 def test_what_counts_as_a_path() -> None:
-    page = "See docs/log.md and `nn/parts/table.py`, `cli/`; not `a/b` or `RUN/coder`.\n\n    python benchmarks/labels.py"
+    page = "See docs/log.md and `nn/parts/table.py`, `cli/`; not `a/b`, `RUN/coder`.\n\n    python benchmarks/labels.py"
     assert paths_in(page) == {"docs/log.md", "nn/parts/table.py", "cli/", "benchmarks/labels.py"}
     assert not exists("nn/none.py")
     assert not module_exists("plant.nn.none")
