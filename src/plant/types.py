@@ -22,7 +22,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One document with its codes; `evidence` holds the spans that human coders marked for a code."""
+    """One document with its codes; `evidence` holds the spans that human coders marked for a code.
+
+    >>> note = Note("7", "a dry cough", codes=("R05",), evidence={"R05": (Span(6, 11),)})
+    >>> note.text[6:11]
+    'cough'
+    """
 
     id: str
     text: str

@@ -1,18 +1,23 @@
 """The steps of CONTRIBUTING.md, each taken once: what is added that way is found, checked and used."""
 
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from plant.cli.main import VERBS, main
 from plant.coder import Coder
 from plant.data import sources
+from plant.data.corpus import Documents
 from plant.data.notes import Source
 from plant.data.sources import PUBLISHED, Published, SourceOptions, checked, open_source
 from plant.errors import InputError, RecipeError
@@ -24,13 +29,21 @@ from plant.nn.attention import masked_mean
 from plant.nn.layers import WordEmbedding
 from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES
 from plant.recipe.reading import load_recipe, named_recipes
+from plant.recipe.schema import Recipe, Relate
 from plant.registry import Registry
+from plant.steps.fit import FITTERS, Fitted, Fitter, plan_of
+from plant.steps.step import Given, Settings, Step, Work, always, planned, walk
+from plant.store.artifact import read_manifest, save_artifact
+from plant.store.keeper import InFolder, Kind
+from plant.systems.prior import Prior
+from plant.systems.system import Packed, Reading
+from plant.systems.table import UNPACK
 from plant.tensors import Batch, Decoded, Encoded
 from plant.types import Note, Progress
 from plant.values import Count, Positive
 from tests.contracts import test_baseline_parts as part_contracts
 from tests.contracts import test_measure_contracts as measure_contracts
-from tests.made_up import notes_of
+from tests.made_up import corpus_of, notes_of
 from tests.scored_samples import matrix, scored
 
 
@@ -193,3 +206,76 @@ def test_a_recipe_file_of_ones_own_is_fitted(tmp_path: Path) -> None:
     coder = Coder(tmp_path / "mine.toml").fit(texts, codes, choose=0.3)
     assert coder.recipe.tfidf.min_documents == 1
     assert coder.predict_proba(texts[:2]).shape == (2, 3)
+
+
+def _lengths(work: Work) -> dict[str, int]:
+    return {"words": len(work["view"].documents.tokens), "at least": work.section(Relate).keep}
+
+
+def _save_lengths(
+    thing: Mapping[str, int], path: Path, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]
+) -> None:
+    save_artifact(path, "lengths", tensors={}, recipe=recipe, inputs=inputs, facts=thing)
+
+
+LENGTHS = Step(
+    "lengths",
+    _lengths,
+    always("view"),
+    ("relate",),
+    Kind("lengths", _save_lengths, lambda path: dict(read_manifest(path, "lengths").facts)),
+)
+
+
+def test_a_planned_step_is_made_once_and_anew_when_its_section_changes(tmp_path: Path) -> None:
+    made: list[bool] = []
+    settings = Settings(InFolder(tmp_path, lambda name, new: made.append(new)))
+    given = {"corpus": Given(corpus_of(notes_of(20)), "digest")}
+    for keep in (5, 5, 6):
+        recipe = Recipe(relate=Relate(keep=keep))
+        plan = [*plan_of(recipe), planned(LENGTHS, recipe)]
+        assert walk(plan, given, settings)["lengths"]["at least"] == keep
+    assert made == [True, False, True]
+
+
+def test_a_listed_verb_is_parsed_run_and_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb = ModuleType("plant.cli.greet")
+    verb.configure = lambda parser: parser.add_argument("name")  # type: ignore[attr-defined]
+    verb.run = lambda arguments: print(f"hello {arguments.name}")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "plant.cli.greet", verb)
+    monkeypatch.setitem(VERBS, "greet", "say hello")
+    for arguments, code, shown in ((["greet", "you"], 0, "hello you"), (["--help"], 0, "say hello")):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == code
+        assert shown in capsys.readouterr().out
+
+
+def test_a_listed_system_is_fitted_kept_and_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    halves = Prior(np.full(3, 0.5, np.float32))
+    fitter = Fitter(lambda work: Fitted(Halves(halves)), always("view"))
+    monkeypatch.setattr("plant.steps.fit.FITTERS", {**FITTERS, "prior": fitter})
+    monkeypatch.setattr("plant.systems.table.UNPACK", {**UNPACK, "halves": lambda packed, known: Halves(halves)})
+    texts, codes = zip(*((note.text, note.codes) for note in notes_of(40, n_codes=3)), strict=True)
+    coder = Coder("prior").fit(texts, codes, choose=0.3)
+    coder.save(tmp_path / "coder")
+    assert (Coder.load(tmp_path / "coder").predict_proba(texts[:2]) == 0.5).all()
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Believes everything by half."""
+
+    prior: Prior
+    matches_names = takes_codes = False
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> Reading:
+        return self.prior.read(documents, evidence=evidence)
+
+    def unread(self, documents: Documents) -> int:
+        return 0
+
+    def pack(self) -> Packed:
+        return Packed("halves")

@@ -2,6 +2,8 @@
 
 import csv
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,3 +189,8 @@ def test_a_changed_cell_is_noticed() -> None:
     assert differences(right, [row]) == []
     for wrong in ("0.5874 ±0.0054 *", "0.5873 ±0.0055 *", "0.5873 ±0.0054", "0.5873 *"):
         assert differences([right[0], ["caml", wrong, "2,100"]], [row]) == [("caml", "MAP", wrong)]
+
+
+def test_the_walk_in_the_docs_is_the_walk_of_the_declared_steps() -> None:
+    program = [sys.executable, str(ROOT / "docs" / "flow_of_steps.py"), "--check"]
+    assert subprocess.run(program, check=False, capture_output=True).returncode == 0

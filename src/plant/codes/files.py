@@ -30,6 +30,10 @@ def read_codebook(path: Path | str, *, system: str = "other", language: str = ""
 
     `description_xx` and `synonyms_xx` are names in other languages: synonyms of the description, or the description
     itself where `language` asks for them or `description` is empty. Codes are kept as they are written.
+
+    >>> _ = (folder / "codes.csv").write_text("code,description,synonyms\\nR05,Cough,tussis\\n")
+    >>> read_codebook(folder / "codes.csv").names("R05")
+    ('Cough', 'tussis')
     """
     path = Path(path)
     text = _decoded(path)

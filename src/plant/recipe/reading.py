@@ -22,7 +22,11 @@ def named_recipes() -> tuple[str, ...]:
 
 
 def load_recipe(name: str, overrides: Iterable[str] = ()) -> Recipe:
-    """A packaged recipe by name or a TOML file by path, changed by `a.b=value` overrides."""
+    """A packaged recipe by name or a TOML file by path, changed by `a.b=value` overrides.
+
+    >>> load_recipe("caml", ["fit.epochs=3"]).fit.epochs
+    3
+    """
     table, changes, where = _table(name), tuple(overrides), f"recipe {name!r}"
     changed = _changed(table, changes)
     if changed.get("members"):
