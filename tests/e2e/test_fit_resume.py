@@ -17,6 +17,7 @@ from plant.nn.parts.build import Given
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.stages.fit import Fitted, fit, frequencies
 from plant.stages.relate import relate
+from plant.train.loop import Runtime
 from plant.types import Progress, silent
 from tests.made_up import corpus_of, notes_of
 
@@ -50,7 +51,7 @@ def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe
     given = Given(view.vocab, view.codes, view.codebook, frequencies(view), relevance=relate(view, recipe.relate))
     choosing = held_out(corpus, Role.CHOOSE, view.codes)
     gold = gold_codes(corpus, Role.CHOOSE)
-    return fit(view, choosing, recipe, given, gold=gold, checkpoint=checkpoint, progress=progress)
+    return fit(view, choosing, recipe, given, gold=gold, runtime=Runtime(checkpoint, progress=progress))
 
 
 def weights(fitted: Fitted) -> dict[str, torch.Tensor]:

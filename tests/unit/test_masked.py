@@ -19,7 +19,7 @@ from plant.recipe.schema import Masked, Part, Prepare, Recipe
 from plant.stages.pretrain import more_text
 from plant.stages.transform import load_transformed, transform, windows_of
 from plant.store.artifact import read_manifest
-from plant.train.epochs import Surroundings
+from plant.train.loop import Runtime
 from plant.types import Note
 from tests.made_up import corpus_of, notes_of
 
@@ -90,8 +90,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     recipe = replace(RECIPE, masked=replace(RECIPE.masked, checkpoint_minutes=0.0))
     whole = transform(view, recipe)
     with pytest.raises(KilledError):
-        transform(view, recipe, surroundings=Surroundings(tmp_path / "checkpoint", progress=kill))
-    resumed = transform(view, recipe, surroundings=Surroundings(tmp_path / "checkpoint"))
+        transform(view, recipe, runtime=Runtime(tmp_path / "checkpoint", progress=kill))
+    resumed = transform(view, recipe, runtime=Runtime(tmp_path / "checkpoint"))
     for name, weight in whole.transformer.weights.items():
         assert_close(resumed.transformer.weights[name], weight, rtol=0, atol=0)
 

@@ -41,7 +41,7 @@ def pretrain_once(job: Job, *, start: Start = Start()) -> Pretrained:  # noqa: B
             more=lesson.more,
             dev=lesson.dev,
             start=start.load(recipe),
-            surroundings=lesson.surroundings,
+            runtime=lesson.runtime,
         )
 
     table = {"pretrain": asdict(recipe), "seed": job.recipe.seed}

@@ -20,7 +20,7 @@ from plant.stages.fitted import FittedCoder, load_coder, save_coder
 from plant.stages.predict import score_role
 from plant.store.artifact import atomic_file
 from plant.store.keeper import InFolder, Shared, named_by
-from plant.train.classifier import Epoch
+from plant.train.classifier import ClassifierEpoch
 from plant.types import Progress, silent
 
 
@@ -88,7 +88,7 @@ class TrainingLog:
     path: Path
     events: Path
 
-    def write(self, member: str, epoch: Epoch) -> None:
+    def write(self, member: str, epoch: ClassifierEpoch) -> None:
         """Write an epoch behind the earlier ones."""
         written = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
         kept = [line for line in written if _stays(line, member, epoch.number)]
@@ -96,7 +96,7 @@ class TrainingLog:
             temporary.write_text("\n".join([*kept, json.dumps({"member": member, **asdict(epoch)})]) + "\n")
         self._write_events(member, epoch)
 
-    def _write_events(self, member: str, epoch: Epoch) -> None:
+    def _write_events(self, member: str, epoch: ClassifierEpoch) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:

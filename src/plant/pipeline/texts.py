@@ -17,7 +17,7 @@ from plant.recipe.schema import Masked, Pretrain, Recipe
 from plant.stages.pretrain import more_text, without_held_out
 from plant.store.artifact import read_manifest
 from plant.store.keeper import InFolder, Load, Save, digest_of
-from plant.train.epochs import Surroundings
+from plant.train.loop import Runtime
 from plant.types import Progress, silent
 
 NOTES_AT_A_TIME = 1000
@@ -47,12 +47,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a job gives to a stage that trains: text to learn, text to be measured on, and surroundings."""
+    """What a job gives to a stage that trains: text to learn, text to be measured on, and where it runs."""
 
     view: TrainingView
     more: Sequence[Documents]
     dev: Documents | None
-    surroundings: Surroundings[Any]
+    runtime: Runtime[Any]
 
 
 def train_once(
@@ -76,7 +76,7 @@ def train_once(
                 view=training_view(corpus),
                 more=[*more_text(corpus, section), *_further_text(job, section, corpus)],
                 dev=None if section.held_out_text else _dev_text(corpus),
-                surroundings=Surroundings(keeper.checkpoint(out.name, inputs), job.device, job.log, job.progress),
+                runtime=Runtime(keeper.checkpoint(out.name, inputs), job.device, job.log, job.progress),
             )
         )
 

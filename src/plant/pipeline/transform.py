@@ -14,7 +14,7 @@ def transform_once(job: Job) -> Transformed:
         raise RecipeError("this recipe does not train its transformer further: use --set masked.epochs=3")
 
     def train(lesson: Lesson) -> Transformed:
-        return transform(lesson.view, recipe, more=lesson.more, dev=lesson.dev, surroundings=lesson.surroundings)
+        return transform(lesson.view, recipe, more=lesson.more, dev=lesson.dev, runtime=lesson.runtime)
 
     table = {"masked": asdict(recipe.masked), "seed": recipe.seed}
     return train_once(

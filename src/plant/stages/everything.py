@@ -48,11 +48,11 @@ from plant.stages.transform import KIND as TRANSFORMER
 from plant.stages.vectors import KIND as VECTORS
 from plant.stages.vectors import load_vectors, save_vectors, vectors
 from plant.store.keeper import InMemory, Keeper, digest_of
-from plant.train.classifier import Epoch
-from plant.train.epochs import Surroundings
+from plant.train.classifier import ClassifierEpoch
+from plant.train.loop import Runtime
 from plant.types import Progress, silent
 
-Log = Callable[[str, Epoch], None]
+Log = Callable[[str, ClassifierEpoch], None]
 """Called as `log(member, epoch)` after each epoch."""
 
 
@@ -87,7 +87,7 @@ def fit_coder(
         raise InputError(
             "no note is left for choosing thresholds: fit on more notes, or say with --choose which to use"
         )
-    histories: dict[str, tuple[Epoch, ...]] = {}
+    histories: dict[str, tuple[ClassifierEpoch, ...]] = {}
     models: list[Model] = []
     for number, member in enumerate(members):
         name = f"member{number}" if recipe.members else "model"
@@ -203,23 +203,22 @@ class _Stages:
     name: str
     files: str = ""
 
-    def model(self) -> tuple[Model, tuple[Epoch, ...]]:
+    def model(self) -> tuple[Model, tuple[ClassifierEpoch, ...]]:
         if self.recipe.system == "prior":
             return PriorModel(fit_prior(self.view)), ()
         if self.recipe.system == "tfidf":
             return LinearModel(self._tfidf()), ()
         given = self.given()
-        checkpoint = self.settings.keeper.checkpoint(self.name, self._inputs())
+        settings, checkpoint = self.settings, self.settings.keeper.checkpoint(self.name, self._inputs())
         fitted = fit(
             self.view,
             self.choosing,
             self.recipe,
             given,
             gold=gold_codes(self.corpus, Role.CHOOSE),
-            checkpoint=checkpoint,
-            device=self.settings.device,
-            log=lambda epoch: self.settings.log(self.name, epoch),
-            progress=self.settings.progress,
+            runtime=Runtime(
+                checkpoint, settings.device, lambda epoch: settings.log(self.name, epoch), settings.progress
+            ),
         )
         return ClassifierModel(fitted.classifier, given, self.settings.device), fitted.history
 
@@ -292,7 +291,7 @@ class _Stages:
                 seed=self.recipe.seed,
                 more=more_text(self.corpus, recipe),
                 dev=None if recipe.held_out_text else self.choosing,
-                surroundings=self._surroundings(name, inputs),
+                runtime=self._runtime(name, inputs),
             )
 
         def save(pretrained: Pretrained, path: Path, inputs: Mapping[str, str]) -> None:
@@ -314,7 +313,7 @@ class _Stages:
                 recipe,
                 more=more_text(self.corpus, recipe.masked),
                 dev=None if recipe.masked.held_out_text else self.choosing,
-                surroundings=self._surroundings("transformer", inputs),
+                runtime=self._runtime("transformer", inputs),
             )
 
         def save(made: Transformed, path: Path, inputs: Mapping[str, str]) -> None:
@@ -342,9 +341,9 @@ class _Stages:
             load=load_vectors,
         )
 
-    def _surroundings(self, name: str, inputs: Mapping[str, str]) -> Surroundings[object]:
+    def _runtime(self, name: str, inputs: Mapping[str, str]) -> Runtime[object]:
         settings = self.settings
-        return Surroundings(settings.keeper.checkpoint(name, inputs), settings.device, progress=settings.progress)
+        return Runtime(settings.keeper.checkpoint(name, inputs), settings.device, progress=settings.progress)
 
     def _inputs(self, *sections: str) -> dict[str, str]:
         """The corpus and the sections of the recipe that decide a stage; all of it where none are named."""
@@ -359,7 +358,7 @@ def unlabelled(corpus: Corpus) -> Documents:
     return take(corpus.documents, np.flatnonzero(corpus.role == Role.UNLABELLED))
 
 
-def _plain(histories: Mapping[str, tuple[Epoch, ...]]) -> dict[str, list[dict[str, Any]]]:
+def _plain(histories: Mapping[str, tuple[ClassifierEpoch, ...]]) -> dict[str, list[dict[str, Any]]]:
     return {name: [asdict(epoch) for epoch in history] for name, history in histories.items()}
 
 

@@ -1,8 +1,7 @@
 """Fit: from the fitted notes to a model that scores codes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,9 @@ from plant.evaluate.scores.scored import scored_densely
 from plant.nn.classifier import Classifier
 from plant.nn.parts.build import Given, build_classifier
 from plant.recipe.schema import Choose, Recipe
-from plant.train.classifier import Epoch, Judge, Notes, train_classifier
+from plant.train.classifier import ClassifierEpoch, Judge, Notes, train_classifier
+from plant.train.loop import Runtime
 from plant.train.seed import seeded
-from plant.types import Progress, silent
 
 TINY = 1e-7  # the least surprise that a probability may hold
 
@@ -30,7 +29,7 @@ class Fitted:
 
     classifier: Classifier
     given: Given
-    history: tuple[Epoch, ...]
+    history: tuple[ClassifierEpoch, ...]
 
 
 def fit(
@@ -40,26 +39,14 @@ def fit(
     given: Given,
     *,
     gold: Sequence[Sequence[str]],
-    checkpoint: Path | None = None,
-    device: str = "cpu",
-    log: Callable[[Epoch], None] = lambda epoch: None,
-    progress: Progress = silent,
+    runtime: Runtime[ClassifierEpoch] = Runtime(),  # noqa: B008  # frozen
 ) -> Fitted:
     """Train the classifier of a recipe; `gold` are all codes of the choosing notes, those without a label too."""
     with seeded(recipe.seed):
         classifier = build_classifier(recipe, given)
     fitted, chosen = classifier.readable(view.documents), classifier.readable(choosing)
     notes = Notes(fitted, chosen, len(view.codes), judge_on(choosing, view.codes, gold))
-    history = train_classifier(
-        classifier,
-        notes,
-        recipe.fit,
-        seed=recipe.seed,
-        checkpoint=checkpoint,
-        device=device,
-        log=log,
-        progress=progress,
-    )
+    history = train_classifier(classifier, notes, recipe.fit, seed=recipe.seed, runtime=runtime)
     return Fitted(classifier, given, history)
 
 

@@ -27,8 +27,8 @@ from plant.recipe.schema import Masked, Recipe
 from plant.store.artifact import Manifest, is_artifact, open_artifact, save_artifact
 from plant.store.keeper import digest_of
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
-from plant.train.epochs import Surroundings
-from plant.train.masked import Epoch, Text, train_masked
+from plant.train.loop import Runtime
+from plant.train.masked import MaskedEpoch, SubwordWindows, train_masked
 from plant.train.seed import seeded
 
 KIND = "transformer"
@@ -41,7 +41,7 @@ class Transformed:
     """A transformer, how its further training went, on how many sub-words, and whether held-out text was among them."""
 
     transformer: Transformer
-    history: tuple[Epoch, ...] = ()
+    history: tuple[MaskedEpoch, ...] = ()
     subwords: int = 0
     held_out_text: bool = False
 
@@ -52,7 +52,7 @@ def transform(
     *,
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
-    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
+    runtime: Runtime[MaskedEpoch] = Runtime(),  # noqa: B008  # frozen
 ) -> Transformed:
     """The recipe's transformer, trained on the view's text and on `more` for as many epochs as the recipe says."""
     start = _start(view, recipe)
@@ -71,7 +71,7 @@ def transform(
         recipe.masked,
         seed=recipe.seed,
         dev=None if dev is None else windows_of([dev], start.tokenizer, recipe.masked),
-        surroundings=surroundings,
+        runtime=runtime,
     )
     return Transformed(model.trained(start), history, int((text.lengths - 2).sum()), recipe.masked.held_out_text)
 
@@ -93,7 +93,7 @@ def inputs_of(recipe: Recipe) -> dict[str, str]:
     return {"recipe": digest_of(decided), **({"folder": digest_of(found)} if found else {})}
 
 
-def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, recipe: Masked) -> Text:
+def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, recipe: Masked) -> SubwordWindows:
     """All sub-words of some documents in windows that do not cross from one document to the next."""
     size = recipe.window
     rows: list[np.ndarray] = []
@@ -108,7 +108,7 @@ def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, reci
     for place, row in enumerate(rows):
         numbers[place, 1 : len(row) + 1] = row
         numbers[place, len(row) + 1] = tokenizer.last
-    return Text(numbers, lengths)
+    return SubwordWindows(numbers, lengths)
 
 
 def save_transformed(
@@ -147,7 +147,7 @@ def load_transformed(path: Path | str) -> Transformed:
         weights={name: tensor for name, tensor in tensors.items() if not name.startswith(POOLER)},
         pooler={name.removeprefix(POOLER): t for name, t in tensors.items() if name.startswith(POOLER)},
     )
-    history = tuple(Epoch(**epoch) for epoch in facts["history"])
+    history = tuple(MaskedEpoch(**epoch) for epoch in facts["history"])
     return Transformed(transformer, history, facts["subwords"], facts["held_out_text"])
 
 
