@@ -17,7 +17,7 @@ from plant.nn.parts.build import Given
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.steps.relate import relate
 from plant.systems.classifier import Fitted, fit_classifier, frequencies
-from plant.train.epochs import Surroundings
+from plant.train.loop import Runtime
 from plant.types import Progress, silent
 from tests.made_up import corpus_of, notes_of
 
@@ -51,8 +51,8 @@ def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe
     given = Given(view.vocab, view.codes, view.codebook, frequencies(view), relevance=relate(view, recipe.relate))
     choosing = held_out(corpus, Role.CHOOSE, view.codes)
     gold = gold_codes(corpus, Role.CHOOSE)
-    surroundings = Surroundings(checkpoint, progress=progress)
-    return fit_classifier(view, choosing, recipe, given, gold=gold, surroundings=surroundings)
+    runtime = Runtime(checkpoint, progress=progress)
+    return fit_classifier(view, choosing, recipe, given, gold=gold, runtime=runtime)
 
 
 def weights(fitted: Fitted) -> dict[str, torch.Tensor]:

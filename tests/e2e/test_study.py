@@ -31,7 +31,7 @@ from plant.studies.study import (
     study,
 )
 from plant.studies.tables import write_study
-from plant.train.classifier import Epoch
+from plant.train.classifier import ClassifierEpoch
 from tests.made_up import notes_of
 
 TINY = ("prepare.min_count=1", "vectors.size=8", "fit.epochs=1")
@@ -207,7 +207,7 @@ def test_a_run_ends_with_the_study_that_started_it(tmp_path: Path, number: signa
 def test_an_epoch_that_is_trained_again_is_told_once(tmp_path: Path) -> None:
     log = TrainingLog(tmp_path / "training.jsonl", tmp_path / "events")
     for member, number in (("a", 1), ("b", 1), ("a", 2), ("a", 3), ("a", 2)):
-        log.write(member, Epoch(number, "all", 0.5, {}, 1.0))
+        log.write(member, ClassifierEpoch(number, "all", 0.5, {}, 1.0))
     rows = [json.loads(line) for line in log.path.read_text().splitlines()]
     assert [(row["member"], row["number"]) for row in rows] == [("a", 1), ("b", 1), ("a", 2)]
 

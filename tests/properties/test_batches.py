@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.data.batches import collate, shuffled_batches, sorted_batches
+from plant.data.batches import collate, predict_in_batches, shuffled_batches, sorted_batches
 from tests.made_up import documents_of
 
 lengths = st.lists(st.integers(0, 30), min_size=1, max_size=60)
@@ -22,6 +22,18 @@ def test_prediction_batches_hold_every_document_once_and_few_tokens(many: list[i
     batches = sorted_batches(np.array(many), size=size, tokens=40)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(many)))
     assert all(len(rows) == 1 or len(rows) * max(many[row] for row in rows) <= 40 for rows in batches)
+
+
+@given(lengths, st.integers(1, 9))
+def test_predictions_stand_in_the_rows_of_their_documents(many: list[int], size: int) -> None:
+    documents = documents_of([[2] * length for length in many], labels=[[]] * len(many))
+    told: list[tuple[int, int | None]] = []
+    scores = predict_in_batches(
+        lambda rows: np.stack([rows, np.diff(documents.token_starts)[rows]], axis=1).astype(np.float32),
+        documents, n_labels=2, size=size, progress=lambda what, done, total: told.append((done, total)),
+    )  # fmt: skip
+    assert scores.tolist() == [[row, length] for row, length in enumerate(many)]
+    assert told[-1] == (len(many), len(many))
 
 
 def test_epochs_differ_and_repeat_with_the_seed() -> None:

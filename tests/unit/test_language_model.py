@@ -27,8 +27,8 @@ from plant.recipe.schema import Pretrain
 from plant.steps.pretrain import new_language_model, pretrain, started
 from plant.tensors import Batch
 from plant.text.vocab import PADDING, SPECIAL, Vocab
-from plant.train.epochs import Surroundings
 from plant.train.language_model import fluency
+from plant.train.loop import Runtime
 from plant.train.streams import Text, streams, text_of
 from tests.made_up import corpus_of, documents_of, notes_of
 
@@ -165,8 +165,8 @@ def test_a_run_that_goes_on_from_any_checkpoint_ends_with_the_same_weights(tmp_p
     for steps in (1, 4, 9):
         checkpoint = tmp_path / f"{steps}.safetensors"
         with pytest.raises(KeyboardInterrupt):
-            pretrain(view, recipe, seed=3, surroundings=Surroundings(checkpoint, progress=_interrupt_after(steps)))
-        resumed = pretrain(view, recipe, seed=3, surroundings=Surroundings(checkpoint)).model.state_dict()
+            pretrain(view, recipe, seed=3, runtime=Runtime(checkpoint, progress=_interrupt_after(steps)))
+        resumed = pretrain(view, recipe, seed=3, runtime=Runtime(checkpoint)).model.state_dict()
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 

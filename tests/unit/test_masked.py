@@ -20,7 +20,7 @@ from plant.steps.single import made_at, opened_corpus
 from plant.steps.texts import more_text
 from plant.steps.transform import TRANSFORM, Transformed, load_transformed, windows_of
 from plant.store.artifact import read_manifest
-from plant.train.epochs import Surroundings
+from plant.train.loop import Runtime
 from plant.types import Note
 from tests.made_up import corpus_of, notes_of
 
@@ -101,8 +101,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     recipe = replace(RECIPE, masked=replace(RECIPE.masked, checkpoint_minutes=0.0))
     whole = transform(view, recipe)
     with pytest.raises(KilledError):
-        transform(view, recipe, surroundings=Surroundings(tmp_path / "checkpoint", progress=kill))
-    resumed = transform(view, recipe, surroundings=Surroundings(tmp_path / "checkpoint"))
+        transform(view, recipe, runtime=Runtime(tmp_path / "checkpoint", progress=kill))
+    resumed = transform(view, recipe, runtime=Runtime(tmp_path / "checkpoint"))
     for name, weight in whole.transformer.weights.items():
         assert_close(resumed.transformer.weights[name], weight, rtol=0, atol=0)
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from plant.recipe.schema import Recipe
     from plant.steps.step import Step
     from plant.steps.texts import FurtherText
-    from plant.train.language_model import Epoch
-    from plant.train.masked import Epoch as MaskedEpoch
+    from plant.train.language_model import LanguageModelEpoch
+    from plant.train.masked import MaskedEpoch
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ def _tell_masked_epoch(epoch: "MaskedEpoch") -> None:
     say(f"epoch {epoch.number}: loss at hidden sub-words {epoch.loss:.3f}{dev} ({epoch.seconds:.0f} s)")
 
 
-def _tell_epoch(epoch: "Epoch") -> None:
+def _tell_epoch(epoch: "LanguageModelEpoch") -> None:
     dev = "" if epoch.perplexity is None else f", dev perplexity {epoch.perplexity:.1f}, accuracy {epoch.accuracy:.3f}"
     speed = f"{epoch.tokens_per_second:,.0f} tokens/s, {epoch.seconds:.0f} s"
     say(f"epoch {epoch.number}: training loss {epoch.loss:.3f}{dev} ({speed})")

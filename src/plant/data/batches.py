@@ -1,6 +1,6 @@
 """Documents as padded batches, of similar lengths, in an order that only the seed decides."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
 from plant.data.corpus import Subwords as FlatSubwords
+from plant.store.safetensors import room_for
 from plant.tensors import Batch, Subwords
 from plant.text.vocab import PADDING
+from plant.types import Progress, silent
 
 POOL = 20  # batches that are sorted by length together: little padding, and still a different mix each epoch
 
@@ -33,6 +35,32 @@ def sorted_batches(lengths: NDArray[np.int64], *, size: int, tokens: int = 1 << 
         batches.append(order[first : first + fitting])
         first += fitting
     return batches
+
+
+def prediction_batches(
+    documents: Documents, *, size: int, what: str = "reading notes", progress: Progress = silent
+) -> Iterator[NDArray[np.intp]]:
+    """The rows of each batch for prediction; a batch counts as done when the next one is asked for."""
+    done = 0
+    for rows in sorted_batches(np.diff(documents.token_starts), size=size):
+        yield rows
+        done += len(rows)
+        progress(what, done, len(documents))
+
+
+def predict_in_batches(
+    predict: Callable[[NDArray[np.intp]], NDArray[np.float32]],
+    documents: Documents,
+    *,
+    n_labels: int,
+    size: int,
+    progress: Progress = silent,
+) -> NDArray[np.float32]:
+    """The scores of each document and label, from what `predict` gives for the rows of a batch."""
+    scores = room_for(len(documents), n_labels)
+    for rows in prediction_batches(documents, size=size, progress=progress):
+        scores[rows] = predict(rows)
+    return scores
 
 
 def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_labels: int | None = None) -> Batch:

@@ -31,9 +31,9 @@ class Classifier(nn.Module):
 
     With `segment` the encoder reads that many tokens at a time and carries its state from one segment to the next. The
     gradient stops between segments, or goes through with `detach` false; with `recompute` the encoder's activations are
-    computed again on the way back instead of kept. A decoder with segments of the same length then adds up logits as it
-    goes: prediction takes the same memory for any length. Tokens from `n_words` on, which only the names of added codes
-    know, are unknown words to the encoder.
+    computed again in the backward pass instead of kept. A decoder with segments of the same length then adds up logits
+    as it goes: prediction takes the same memory for any length. Tokens from `n_words` on, which only the names of added
+    codes know, are unknown words to the encoder.
     """
 
     def __init__(

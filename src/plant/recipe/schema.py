@@ -160,7 +160,7 @@ class Fit:
     clip: Positive = 1.0
     segment: Natural = 0  # tokens read at a time by a stateful encoder; 0: whole documents
     detach: bool = True  # no gradient across segments
-    recompute: bool = False  # activations within segments again on the way back, instead of keeping them all
+    recompute: bool = False  # activations within segments again in the backward pass, instead of keeping them all
     cache_gigabytes: Amount = 4.0  # for the states of a frozen encoder; beyond, they are computed anew
     mixed_precision: bool = True  # on GPUs only
     checkpoint_minutes: Amount = 5.0

@@ -32,8 +32,8 @@ from plant.systems.members import member_recipes
 from plant.systems.prior import fit_prior
 from plant.systems.system import System, probabilities
 from plant.systems.tfidf import fit_tfidf
-from plant.train.classifier import Epoch
-from plant.train.epochs import Surroundings
+from plant.train.classifier import ClassifierEpoch
+from plant.train.loop import Runtime
 
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
 
@@ -43,7 +43,7 @@ class Fitted:
     """A fitted system and how its training went."""
 
     system: System
-    history: tuple[Epoch, ...] = ()
+    history: tuple[ClassifierEpoch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ def _classifier(work: Work) -> Fitted:
     made = {name: ASKED[name].unwrapped(work[ASKED[name].step]) for name in asked_of(recipe)}
     given = PartsGiven(view.vocab, view.codes, view.codebook, frequencies(view), **made)
     name, settings = work.planned.name.partition("/")[0], work.settings
-    surroundings = Surroundings[Epoch](
+    runtime = Runtime[ClassifierEpoch](
         work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress
     )
-    fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, surroundings=surroundings)
+    fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, runtime=runtime)
     return Fitted(ClassifierSystem(recipe, fitted.classifier, given, settings.device), fitted.history)
 
 

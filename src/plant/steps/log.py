@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from plant.store.artifact import atomic_file
-from plant.train.classifier import Epoch
+from plant.train.classifier import ClassifierEpoch
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class TrainingLog:
     path: Path
     events: Path
 
-    def write(self, member: str, epoch: Epoch) -> None:
+    def write(self, member: str, epoch: ClassifierEpoch) -> None:
         """Write an epoch behind the earlier ones."""
         written = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
         kept = [line for line in written if _stays(line, member, epoch.number)]
@@ -27,7 +27,7 @@ class TrainingLog:
             temporary.write_text("\n".join([*kept, json.dumps({"member": member, **asdict(epoch)})]) + "\n")
         self._write_events(member, epoch)
 
-    def _write_events(self, member: str, epoch: Epoch) -> None:
+    def _write_events(self, member: str, epoch: ClassifierEpoch) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:

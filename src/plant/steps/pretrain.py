@@ -18,8 +18,8 @@ from plant.steps.texts import FurtherText, needs_text, text_to_learn, text_to_me
 from plant.store.artifact import Manifest, open_artifact
 from plant.store.keeper import Kind
 from plant.text.vocab import Vocab
-from plant.train.epochs import Surroundings
-from plant.train.language_model import Epoch, train_language_model
+from plant.train.language_model import LanguageModelEpoch, train_language_model
+from plant.train.loop import Runtime
 from plant.train.seed import seeded
 from plant.train.streams import Text, text_of
 
@@ -29,7 +29,7 @@ class Pretrained:
     """A trained language model, how its training went, on how many tokens, and whether held-out text was among them."""
 
     model: LanguageModel
-    history: tuple[Epoch, ...]
+    history: tuple[LanguageModelEpoch, ...]
     tokens: int
     held_out_text: bool = False
 
@@ -42,7 +42,7 @@ def pretrain(
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
     start: LanguageModel | None = None,
-    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
+    runtime: Runtime[LanguageModelEpoch] = Runtime(),  # noqa: B008  # frozen
 ) -> Pretrained:
     """Train on the view's text and on `more`, from random weights or from `start`; `dev` is measured, never learned."""
     text = text_of([view.documents, *more])
@@ -50,7 +50,7 @@ def pretrain(
         raise InputError("there is no word to train a language model on: the notes have none of the vocabulary")
     with seeded(seed):
         model = _random_start(view.vocab, recipe, text) if start is None else started(start, view.vocab, recipe)
-    history = train_language_model(model, text, recipe, seed=seed, dev=dev, surroundings=surroundings)
+    history = train_language_model(model, text, recipe, seed=seed, dev=dev, runtime=runtime)
     return Pretrained(model.cpu().eval(), history, len(text.tokens), recipe.held_out_text)
 
 
@@ -75,7 +75,7 @@ def load_pretrained(path: Path | str) -> Pretrained:
     """Read what `save_pretrained` wrote."""
     artifact = open_artifact(path, KIND)
     facts = artifact.manifest.facts
-    history = tuple(Epoch(**epoch) for epoch in facts.get("history", ()))
+    history = tuple(LanguageModelEpoch(**epoch) for epoch in facts.get("history", ()))
     model = language_model_from(artifact)
     return Pretrained(model, history, facts.get("tokens", 0), facts.get("held_out_text", False))
 
@@ -132,7 +132,7 @@ class Start:
 def pretrain_step(
     further: FurtherText = FurtherText(),  # noqa: B008  # frozen
     start: Start = Start(),  # noqa: B008  # frozen
-    log: Callable[[Epoch], None] = lambda epoch: None,
+    log: Callable[[LanguageModelEpoch], None] = lambda epoch: None,
 ) -> Step:
     """The step that trains a language model, on the user's text too and from where the user says."""
 
@@ -145,7 +145,7 @@ def pretrain_step(
             more=text_to_learn(work, section, further),
             dev=text_to_measure(work, section),
             start=start.load(section),
-            surroundings=Surroundings(work.checkpoint, work.settings.device, log, work.progress),
+            runtime=Runtime(work.checkpoint, work.settings.device, log, work.progress),
         )
 
     return Step(

@@ -29,8 +29,8 @@ from plant.steps.texts import FurtherText, needs_text, text_to_learn, text_to_me
 from plant.store.artifact import Manifest, is_artifact, open_artifact, save_artifact
 from plant.store.keeper import Kind
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
-from plant.train.epochs import Surroundings
-from plant.train.masked import Epoch, Text, train_masked
+from plant.train.loop import Runtime
+from plant.train.masked import MaskedEpoch, SubwordWindows, train_masked
 from plant.train.seed import seeded
 
 KIND = "transformer"
@@ -43,7 +43,7 @@ class Transformed:
     """A transformer, how its further training went, on how many sub-words, and whether held-out text was among them."""
 
     transformer: Transformer
-    history: tuple[Epoch, ...] = ()
+    history: tuple[MaskedEpoch, ...] = ()
     subwords: int = 0
     held_out_text: bool = False
 
@@ -56,7 +56,7 @@ def transform(
     seed: int,
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
-    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
+    runtime: Runtime[MaskedEpoch] = Runtime(),  # noqa: B008  # frozen
 ) -> Transformed:
     """A transformer of some shape, trained on the view's text and on `more` for as many epochs as the recipe says."""
     start = _start(view, shape, seed)
@@ -75,7 +75,7 @@ def transform(
         recipe,
         seed=seed,
         dev=None if dev is None else windows_of([dev], start.tokenizer, recipe),
-        surroundings=surroundings,
+        runtime=runtime,
     )
     return Transformed(model.trained(start), history, int((text.lengths - 2).sum()), recipe.held_out_text)
 
@@ -87,7 +87,7 @@ def shape_of(recipe: Recipe) -> dict[str, Any]:
     return {name: recipe.encoder.options.get(name, ENCODERS.options(ENCODER)[name]) for name in SHAPE}
 
 
-def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, recipe: Masked) -> Text:
+def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, recipe: Masked) -> SubwordWindows:
     """All sub-words of some documents in windows that do not cross from one document to the next."""
     size = recipe.window
     rows: list[np.ndarray] = []
@@ -102,7 +102,7 @@ def windows_of(documents: Sequence[Documents], tokenizer: SubwordTokenizer, reci
     for place, row in enumerate(rows):
         numbers[place, 1 : len(row) + 1] = row
         numbers[place, len(row) + 1] = tokenizer.last
-    return Text(numbers, lengths)
+    return SubwordWindows(numbers, lengths)
 
 
 def save_transformed(
@@ -141,7 +141,7 @@ def load_transformed(path: Path | str) -> Transformed:
         weights={name: tensor for name, tensor in tensors.items() if not name.startswith(POOLER)},
         pooler={name.removeprefix(POOLER): t for name, t in tensors.items() if name.startswith(POOLER)},
     )
-    history = tuple(Epoch(**epoch) for epoch in facts["history"])
+    history = tuple(MaskedEpoch(**epoch) for epoch in facts["history"])
     return Transformed(transformer, history, facts["subwords"], facts["held_out_text"])
 
 
@@ -171,7 +171,7 @@ def _head(folder: str) -> Mapping[str, torch.Tensor]:
 
 def transform_step(
     further: FurtherText = FurtherText(),  # noqa: B008  # frozen
-    log: Callable[[Epoch], None] = lambda epoch: None,
+    log: Callable[[MaskedEpoch], None] = lambda epoch: None,
 ) -> Step:
     """The step that makes a recipe's transformer; kept only where it was trained, which takes long."""
 
@@ -184,7 +184,7 @@ def transform_step(
             seed=work.seed,
             more=text_to_learn(work, section, further) if section.epochs else (),
             dev=text_to_measure(work, section) if section.epochs else None,
-            surroundings=Surroundings(work.checkpoint, work.settings.device, log, work.progress),
+            runtime=Runtime(work.checkpoint, work.settings.device, log, work.progress),
         )
 
     return Step(

@@ -28,8 +28,8 @@ from plant.systems.growing import grown_classifier
 from plant.systems.system import Growth, Known, Packed, under
 from plant.systems.widened import Widened, widened
 from plant.tensors import Encoded
-from plant.train.classifier import Epoch, Notes, train_classifier
-from plant.train.epochs import Surroundings
+from plant.train.classifier import ClassifierEpoch, Notes, train_classifier
+from plant.train.loop import Runtime
 from plant.train.seed import seeded
 
 TAG = "classifier"
@@ -116,7 +116,7 @@ class Fitted:
     """A trained classifier, and how its training went."""
 
     classifier: Classifier
-    history: tuple[Epoch, ...]
+    history: tuple[ClassifierEpoch, ...]
 
 
 def fit_classifier(
@@ -126,24 +126,14 @@ def fit_classifier(
     given: Given,
     *,
     gold: Sequence[Sequence[str]],
-    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
+    runtime: Runtime[ClassifierEpoch] = Runtime(),  # noqa: B008  # frozen
 ) -> Fitted:
     """Train the classifier of a recipe; `gold` are all codes of the choosing notes, those without a label too."""
     with seeded(recipe.seed):
         classifier = build_classifier(recipe, given)
     fitted, chosen = classifier.readable(view.documents), classifier.readable(choosing)
     notes = Notes(fitted, chosen, len(view.codes), judge_on(choosing, view.codes, gold))
-    history = train_classifier(
-        classifier,
-        notes,
-        recipe.fit,
-        seed=recipe.seed,
-        checkpoint=surroundings.checkpoint,
-        device=surroundings.device,
-        log=surroundings.log,
-        progress=surroundings.progress,
-    )
-    return Fitted(classifier, history)
+    return Fitted(classifier, train_classifier(classifier, notes, recipe.fit, seed=recipe.seed, runtime=runtime))
 
 
 def frequencies(view: TrainingView) -> NDArray[np.float32]:

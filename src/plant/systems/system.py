@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.data.batches import sorted_batches
+from plant.data.batches import predict_in_batches, prediction_batches
 from plant.data.corpus import Documents, TrainingView, take
-from plant.store.safetensors import room_for
 from plant.text.vocab import Vocab
 from plant.types import Progress, silent
 
@@ -123,21 +122,19 @@ def readings(
     system: System, documents: Documents, *, evidence: bool = False, progress: Progress = silent
 ) -> Iterator[tuple[NDArray[np.intp], Reading]]:
     """All documents, some of similar length at a time, with their row numbers; longest first."""
-    done = 0
-    for rows in sorted_batches(np.diff(documents.token_starts), size=TOGETHER):
+    for rows in prediction_batches(documents, size=TOGETHER, progress=progress):
         yield rows, system.read(take(documents, rows), evidence=evidence)
-        done += len(rows)
-        progress("reading notes", done, len(documents))
 
 
 def probabilities(
     system: System, documents: Documents, *, n_labels: int, progress: Progress = silent
 ) -> NDArray[np.float32]:
     """The probability of each label for each document."""
-    found = room_for(len(documents), n_labels)
-    for rows, reading in readings(system, documents, progress=progress):
-        found[rows] = reading.scores
-    return found
+
+    def predict(rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        return system.read(take(documents, rows)).scores
+
+    return predict_in_batches(predict, documents, n_labels=n_labels, size=TOGETHER, progress=progress)
 
 
 def flattened(packed: Packed, place: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

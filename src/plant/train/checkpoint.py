@@ -76,22 +76,31 @@ class Saved:
 
 
 def save_training(
-    path: Path | str, parts: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any], *, optimizer: Optimizer
+    path: Path | str,
+    parts: Mapping[str, Mapping[str, Tensor]],
+    state: Mapping[str, Any],
+    *,
+    optimizer: Optimizer,
+    fingerprint: str = "",
 ) -> None:
     """Write the tensors of each part, the optimizer and torch's random state."""
     tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
     of_optimizer, groups = pack_optimizer(optimizer)
-    save_checkpoint(path, {**tensors, **of_optimizer, "random": random_state()}, {**state, "groups": groups})
+    about = {"groups": groups, "fingerprint": fingerprint}
+    save_checkpoint(path, {**tensors, **of_optimizer, "random": random_state()}, {**state, **about})
 
 
-def resume_training(path: Path | str | None, *parts: str, optimizer: Optimizer) -> Saved | None:
-    """Give the optimizer and torch's random state back what was saved, and return the rest; None: nothing was."""
+def resume_training(path: Path | str | None, *parts: str, optimizer: Optimizer, fingerprint: str = "") -> Saved | None:
+    """Give the optimizer and torch's random state back what was saved, and return the rest.
+
+    None: nothing was, or by a training with another fingerprint.
+    """
     found = load_checkpoint(path) if path else None
-    if found is None:
+    if found is None or found.state.get("fingerprint", "") != fingerprint:
         return None
     unpack_optimizer(optimizer, found.tensors, found.state["groups"])
     restore_random_state(found.tensors["random"])
-    state = {key: value for key, value in found.state.items() if key != "groups"}
+    state = {key: value for key, value in found.state.items() if key not in ("groups", "fingerprint")}
     return Saved({part: _of_part(found.tensors, f"{part}.") for part in parts}, state)
 
 

@@ -1,13 +1,14 @@
 """Training a language model on contiguous streams of text, with checkpoints that resume to the same bits."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -17,11 +18,13 @@ from plant.nn.language.awd_lstm import Carry, LanguageModel
 from plant.nn.language.next_word import IGNORED, next_word_loss, sample_words
 from plant.recipe.schema import Pretrain
 from plant.text.vocab import PADDING
-from plant.train.epochs import Parts, State, Surroundings, descend, run_epochs
+from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer
 from plant.train.precision import mixed_precision
 from plant.train.schedule import one_cycle
-from plant.train.seed import seeded
 from plant.train.streams import Text, streams
+
+Segment = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""What is read and what is foreseen, [batch, time]."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Fluency:
 
 
 @dataclass(frozen=True)
-class Epoch:
+class LanguageModelEpoch:
     """What one epoch of training did; `perplexity` and `accuracy` are those of the dev text, None without any."""
 
     number: int
@@ -51,13 +54,18 @@ def train_language_model(
     *,
     seed: int,
     dev: Documents | None = None,
-    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
-) -> tuple[Epoch, ...]:
+    runtime: Runtime[LanguageModelEpoch] = Runtime(),  # noqa: B008  # frozen
+) -> tuple[LanguageModelEpoch, ...]:
     """Train in place; goes on from the checkpoint where there is one. The dev text is only ever measured."""
-    device, minutes = surroundings.device, recipe.checkpoint_minutes
-    with seeded(seed):
-        course = _Foreseeing(model.to(device), text, recipe, seed, dev, device)
-        return run_epochs(course, surroundings, Epoch, epochs=recipe.epochs, minutes=minutes)
+    task = _LanguageModelTask(model.to(runtime.device), text, recipe, seed, dev, runtime.device)
+    trainer = Trainer(
+        LanguageModelEpoch,
+        [Phase("all", recipe.epochs)],
+        schedule=one_cycle,
+        clip=recipe.clip,
+        checkpoint_minutes=recipe.checkpoint_minutes,
+    )
+    return trainer.fit(task, runtime, seed=seed)
 
 
 @torch.no_grad()
@@ -91,8 +99,8 @@ def _questions(documents: list[Any], direction: str) -> tuple[Tensor, Tensor]:
 
 
 @dataclass
-class _Foreseeing:
-    """Words are foreseen in streams of text; `carry` is where reading stopped."""
+class _LanguageModelTask:
+    """The next word in streams of text; `carry` is the state in which the last segment ended."""
 
     model: LanguageModel
     text: Text
@@ -110,28 +118,20 @@ class _Foreseeing:
         )  # fmt: skip
 
     @cached_property
-    def steps(self) -> int:
-        return math.ceil(math.ceil(self.text.n_questions / self.recipe.batch) / self.recipe.bptt)
-
-    @cached_property
     def shares(self) -> Tensor:
         return torch.from_numpy(self.text.shares(len(self.model.vocab))).to(self.device)
 
-    def updates(self, epoch: int, first: int) -> Iterator[float]:
-        for step, (inputs, targets) in enumerate(self._segments(epoch, first), start=first):
-            share = one_cycle(epoch * self.steps + step, self.recipe.epochs * self.steps)
-            loss, calm = self._losses(inputs.to(self.device), targets.to(self.device))
-            descend(self.optimizer, loss + calm, rate=self.recipe.learning_rate * share, clip=self.recipe.clip)
-            yield float(loss.detach()) * int((targets != IGNORED).sum())
+    def batches(self, epoch: int) -> Sequence[Segment]:
+        batch, bptt, direction = self.recipe.batch, self.recipe.bptt, self.model.direction
+        read, foreseen = streams(self.text, batch=batch, direction=direction, seed=self.seed, epoch=epoch)
+        columns = [slice(first, first + bptt) for first in range(0, read.shape[1], bptt)]
+        return [(read[:, some], foreseen[:, some]) for some in columns]
 
-    def _segments(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """What is left of an epoch's text."""
-        read, foreseen = streams(
-            self.text, batch=self.recipe.batch, direction=self.model.direction, seed=self.seed, epoch=epoch
-        )
-        for step in range(first, self.steps):
-            columns = slice(step * self.recipe.bptt, (step + 1) * self.recipe.bptt)
-            yield torch.from_numpy(read[:, columns]).long(), torch.from_numpy(foreseen[:, columns]).long()
+    def training_step(self, segment: Segment) -> float:
+        inputs, targets = (torch.from_numpy(part).long() for part in segment)
+        loss, calm = self._losses(inputs.to(self.device), targets.to(self.device))
+        (loss + calm).backward()
+        return float(loss.detach()) * int((targets != IGNORED).sum())
 
     def _losses(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """The mean cross-entropy of a segment, and the price of large and of jumping states."""
@@ -153,14 +153,14 @@ class _Foreseeing:
         sample = sample_words(targets, self.shares, drawn=self.recipe.sampled_words)
         return next_word_loss(states, words[sample.words], bias[sample.words] - sample.log_chance, sample.targets)
 
-    def done(self, state: State[Epoch]) -> tuple[str, int, int]:
-        done = (state.epoch + state.step / self.steps) * self.text.n_questions
+    def progress(self, state: State[LanguageModelEpoch]) -> tuple[str, int, int]:
+        done = (state.epoch + state.step / state.steps) * self.text.n_questions
         return "tokens read", round(done), self.recipe.epochs * self.text.n_questions
 
-    def measured(self, state: State[Epoch]) -> Epoch:
+    def validate(self, state: State[LanguageModelEpoch]) -> LanguageModelEpoch:
         self.carry = None  # the next epoch reads from the beginning
         measured = fluency(self.model, self.dev) if self.dev is not None else None
-        return Epoch(
+        return LanguageModelEpoch(
             number=state.epoch + 1,
             loss=state.loss_sum / self.text.n_questions,
             perplexity=measured.perplexity if measured else None,
@@ -169,12 +169,12 @@ class _Foreseeing:
             tokens_per_second=round(self.text.n_questions / max(state.seconds, 1e-9), 1),
         )
 
-    def parts(self) -> Parts:
+    def state_dicts(self) -> StateDicts:
         return {"model": self.model.state_dict(), "carry": _named(self.carry or ())}
 
-    def take_back(self, parts: Parts) -> None:
-        self.model.load_state_dict(dict(parts["model"]))
-        self.carry = _carry_from(parts["carry"], self.device)
+    def load_state_dicts(self, saved: StateDicts) -> None:
+        self.model.load_state_dict(dict(saved["model"]))
+        self.carry = _carry_from(saved["carry"], self.device)
 
 
 def _named(carry: Carry) -> dict[str, Tensor]:

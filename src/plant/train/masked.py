@@ -1,7 +1,7 @@
 """Training a transformer to guess hidden sub-words, with checkpoints that resume to the same bits."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,14 +14,14 @@ from torch.optim import Optimizer
 from plant.nn.language.masked import MaskedModel, Questions, ask, masked_loss
 from plant.recipe.schema import Masked
 from plant.text.subwords import SubwordTokenizer
-from plant.train.epochs import Parts, State, Surroundings, descend, run_epochs
+from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer
 from plant.train.precision import mixed_precision
 from plant.train.schedule import slanted_triangular
 from plant.train.seed import seeded
 
 
 @dataclass(frozen=True)
-class Text:
+class SubwordWindows:
     """Windows of sub-words between two special ones; shorter ones end in padding."""
 
     numbers: NDArray[np.int64]  # [window, position]
@@ -32,7 +32,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Epoch:
+class MaskedEpoch:
     """What one epoch did: mean cross-entropy of hidden sub-words, and the same on dev text (None without any)."""
 
     number: int
@@ -44,30 +44,35 @@ class Epoch:
 def train_masked(
     model: MaskedModel,
     tokenizer: SubwordTokenizer,
-    text: Text,
+    text: SubwordWindows,
     recipe: Masked,
     *,
     seed: int,
-    dev: Text | None = None,
-    surroundings: Surroundings[Epoch] = Surroundings(),  # noqa: B008  # frozen
-) -> tuple[Epoch, ...]:
+    dev: SubwordWindows | None = None,
+    runtime: Runtime[MaskedEpoch] = Runtime(),  # noqa: B008  # frozen
+) -> tuple[MaskedEpoch, ...]:
     """Train in place; goes on from the checkpoint where there is one. The dev text is only ever measured."""
-    device, minutes = surroundings.device, recipe.checkpoint_minutes
-    with seeded(seed):
-        course = _Guessing(model.to(device), tokenizer, text, recipe, seed, dev, device)
-        return run_epochs(course, surroundings, Epoch, epochs=recipe.epochs, minutes=minutes)
+    task = _MaskedTask(model.to(runtime.device), tokenizer, text, recipe, seed, dev, runtime.device)
+    trainer = Trainer(
+        MaskedEpoch,
+        [Phase("all", recipe.epochs)],
+        schedule=slanted_triangular,
+        clip=recipe.clip,
+        checkpoint_minutes=recipe.checkpoint_minutes,
+    )
+    return trainer.fit(task, runtime, seed=seed)
 
 
 @dataclass(frozen=True)
-class _Guessing:
-    """Sub-words are hidden and guessed, in windows that are shuffled anew for each epoch."""
+class _MaskedTask:
+    """Hidden sub-words, in windows that are shuffled anew for each epoch."""
 
     model: MaskedModel
     tokenizer: SubwordTokenizer
-    text: Text
+    text: SubwordWindows
     recipe: Masked
     seed: int
-    dev: Text | None
+    dev: SubwordWindows | None
     device: str
 
     @cached_property
@@ -75,39 +80,36 @@ class _Guessing:
         recipe = self.recipe
         return torch.optim.AdamW(self.model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
 
-    @cached_property
-    def steps(self) -> int:
-        return math.ceil(len(self.text) / self.recipe.batch)
-
-    def updates(self, epoch: int, first: int) -> Iterator[float]:
+    def batches(self, epoch: int) -> Sequence[NDArray[np.intp]]:
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.text))
-        for step in range(first, self.steps):
-            with mixed_precision(self.device, wanted=self.recipe.mixed_precision):
-                loss = self._loss(self.text, order[step * self.recipe.batch : (step + 1) * self.recipe.batch])
-            share = slanted_triangular(epoch * self.steps + step, self.recipe.epochs * self.steps)
-            descend(self.optimizer, loss, rate=self.recipe.learning_rate * share, clip=self.recipe.clip)
-            yield float(loss.detach())
+        return [order[first : first + self.recipe.batch] for first in range(0, len(order), self.recipe.batch)]
 
-    def done(self, state: State[Epoch]) -> tuple[str, int, int]:
-        done = state.epoch * self.steps + state.step
-        return "guessing hidden words", done, self.recipe.epochs * self.steps
+    def training_step(self, rows: NDArray[np.intp]) -> float:
+        with mixed_precision(self.device, wanted=self.recipe.mixed_precision):
+            loss = self._loss(self.text, rows)
+        loss.backward()
+        return float(loss.detach())
 
-    def measured(self, state: State[Epoch]) -> Epoch:
-        return Epoch(
+    def progress(self, state: State[MaskedEpoch]) -> tuple[str, int, int]:
+        done = state.epoch * state.steps + state.step
+        return "guessing hidden words", done, self.recipe.epochs * state.steps
+
+    def validate(self, state: State[MaskedEpoch]) -> MaskedEpoch:
+        return MaskedEpoch(
             number=state.epoch + 1,
-            loss=state.loss_sum / max(1, self.steps),
+            loss=state.loss_sum / max(1, state.steps),
             dev_loss=self._dev_loss(),
             seconds=round(state.seconds, 3),
         )
 
-    def parts(self) -> Parts:
+    def state_dicts(self) -> StateDicts:
         return {"model": dict(self.model.named_parameters())}
 
-    def take_back(self, parts: Parts) -> None:
+    def load_state_dicts(self, saved: StateDicts) -> None:
         for name, parameter in self.model.named_parameters():  # tied weights stand in the state once
-            parameter.data.copy_(parts["model"][name])
+            parameter.data.copy_(saved["model"][name])
 
-    def _loss(self, text: Text, rows: NDArray[np.intp]) -> Tensor:
+    def _loss(self, text: SubwordWindows, rows: NDArray[np.intp]) -> Tensor:
         longest = int(text.lengths[rows].max())
         numbers = torch.from_numpy(text.numbers[rows, :longest])
         lengths = torch.from_numpy(text.lengths[rows]).unsqueeze(1)

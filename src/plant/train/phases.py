@@ -1,7 +1,8 @@
 """What is trained when: parameter groups from the words up to the decoder, and the phases that unfreeze them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -10,6 +11,7 @@ from torch.nn import Parameter
 from plant.nn.classifier import Classifier
 from plant.nn.parts.protocols import LayeredEncoder
 from plant.recipe.schema import Fit
+from plant.train.loop import Phase
 
 
 @dataclass(frozen=True)
@@ -20,15 +22,6 @@ class Group:
     parameters: tuple[Parameter, ...]
     rate: float
     layer: int | None = None
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Epochs with the same trainable parameters; encoder layers below `first_layer` are frozen."""
-
-    name: str
-    epochs: int
-    first_layer: int
 
 
 def parameter_groups(classifier: Classifier, recipe: Fit) -> list[Group]:
@@ -59,18 +52,21 @@ def encoder_layers(classifier: Classifier) -> list[tuple[Parameter, ...]]:
     return [layer for layer in layers if layer]
 
 
-def phases(recipe: Fit, *, n_layers: int) -> list[Phase]:
-    """The encoder frozen, then unfrozen layer by layer from the last, then all of it."""
+def phases(recipe: Fit, *, n_layers: int, on_start: Callable[[int], None]) -> list[Phase]:
+    """The encoder frozen, then unfrozen layer by layer from the last, then all of it.
+
+    Each begins with a call of `on_start` with the first layer that is not frozen.
+    """
     planned = [
-        Phase("encoder frozen", recipe.frozen_epochs, n_layers),
-        *(Phase(f"layers from {layer}", recipe.unfreezing_epochs, layer) for layer in range(n_layers - 1, 0, -1)),
-        Phase("all", recipe.epochs, 0),
+        ("encoder frozen", recipe.frozen_epochs, n_layers),
+        *((f"layers from {layer}", recipe.unfreezing_epochs, layer) for layer in range(n_layers - 1, 0, -1)),
+        ("all", recipe.epochs, 0),
     ]
-    return [phase for phase in planned if phase.epochs > 0]
+    return [Phase(name, epochs, partial(on_start, layer)) for name, epochs, layer in planned if epochs > 0]
 
 
-def freeze(groups: Sequence[Group], phase: Phase) -> None:
-    """Make just the parameters of the phase trainable."""
+def freeze(groups: Sequence[Group], *, below: int) -> None:
+    """Make all parameters trainable but those of the encoder's layers below this one."""
     for group in groups:
         for parameter in group.parameters:
-            parameter.requires_grad_(group.layer is None or group.layer >= phase.first_layer)
+            parameter.requires_grad_(group.layer is None or group.layer >= below)

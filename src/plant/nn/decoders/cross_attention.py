@@ -16,7 +16,7 @@ class CrossAttention(nn.Module):
     """Keys and values are projections of the states, every label has a query, and all share one output vector.
 
     z_l = w . LayerNorm(softmax(q_l K' / sqrt(size)) V) + b. Labels are worked through `chunk` at a time, and computed
-    again on the way back, so that no more than a chunk's vectors are held for each document.
+    again in the backward pass, so that no more than a chunk's vectors are held for each document.
     """
 
     def __init__(self, input_size: int, n_labels: int, *, dropout: Dropout = 0.0, chunk: Count = 1024) -> None:

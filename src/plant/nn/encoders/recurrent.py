@@ -64,8 +64,8 @@ class BiGRU(nn.Module):
 class Bidirectional(nn.Module):
     """Layers that read documents in both directions, the backward one from each document's last real token on.
 
-    Packed documents would give the same states, but on CPUs the way back through them takes time squared in the length:
-    18 times as long at 730 tokens.
+    Packed documents would give the same states, but on CPUs the backward pass through them takes time squared in the
+    length: 18 times as long at 730 tokens.
     """
 
     def __init__(self, kind: type[nn.LSTM] | type[nn.GRU], input_size: int, hidden: int, layers: int) -> None:

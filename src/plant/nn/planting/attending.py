@@ -18,7 +18,7 @@ Spread = Callable[[Float[Tensor, "label"], Float[Tensor, "label position"]], Non
 """Called as `spread(slope, combined)`: adds slope times the source's weights to `combined`, and keeps its gradients."""
 
 Source = Callable[[Float[Tensor, "label position"], range], tuple[Float[Tensor, "label"], Spread]]
-"""Called as `source(values, labels)`: the values of one segment under the source's weights, and the way back."""
+"""Called as `source(values, labels)`: the values of one segment under the source's weights, and the backward pass."""
 
 
 class Sources(Protocol):
@@ -62,7 +62,7 @@ class Attending:
 
 
 class _Part(NamedTuple):
-    """What the way back needs of a segment and a chunk of labels: [label, position], pooled [source, label]."""
+    """What the backward pass needs of a segment and a chunk of labels: [label, position], pooled [source, label]."""
 
     attention: Tensor
     products: Tensor

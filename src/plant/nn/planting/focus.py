@@ -62,7 +62,7 @@ class _Segment:
             assert shares.grad is not None
             self._teach(labels, foci, shares.grad)
 
-        return evidence.detach(), back  # what it is made of is for the way back alone
+        return evidence.detach(), back  # what it is made of is for the backward pass alone
 
     def _teach(self, labels: range, foci: Sequence["_Focus"], slopes: Float[Tensor, "label kept"]) -> None:
         """Add the gradients of the scales and of the ranker, given those of the scaled shares."""

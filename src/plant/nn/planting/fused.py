@@ -2,7 +2,7 @@
 
 A document is one segment or several; each says something for every label, and what they say adds up. Cross-entropy
 separates over labels, so `fused_loss` computes loss and gradients of a chunk of labels at once; `fused_logits` serves
-any other loss and computes the chunk again on the way back. What a segment says is for others to tell: learned
+any other loss and computes the chunk again in the backward pass. What a segment says is for others to tell: learned
 attention (`plant.nn.planting.attending`), or planted attention alone (`plant.nn.planting.focus`). Documents are
 treated one by one: a document's logits do not depend, not even in the last bit, on its batch.
 """
@@ -25,7 +25,7 @@ Back = Callable[[Float[Tensor, "label"]], None]
 """Called once, as `back(slope)`: adds the gradients of the labels' evidence times slope."""
 
 Segment = Callable[[range], tuple[Float[Tensor, "label"], Back]]
-"""Called as `segment(labels)`: what a segment says for some labels, and the way back."""
+"""Called as `segment(labels)`: what a segment says for some labels, and the backward pass."""
 
 Lengths = Sequence[Sequence[int]]
 """Per document the lengths of its segments."""

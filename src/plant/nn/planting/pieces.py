@@ -1,4 +1,4 @@
-"""A trained ranker in the pieces that the fused decoder works with: some labels, some tokens, and the way back.
+"""A trained ranker in the pieces that the fused decoder works with: some labels, some tokens, and the backward pass.
 
 Only survivors of inattention have gradients. For the bilinear form two small matrix products carry them, for the
 two-layer form a kernel walks over them.

@@ -99,12 +99,12 @@ def two_layer_scores(
     token_half: Float[Tensor, "token hidden"],
     output: Float[Tensor, "hidden"],
 ) -> Float[Tensor, "label token"]:
-    """The scores of all pairs from the halves of the first layer, with the way back."""
+    """The scores of all pairs from the halves of the first layer, with the backward pass."""
     return _AllPairs.apply(label_half, token_half, output)  # type: ignore[no-untyped-call]
 
 
 class _AllPairs(torch.autograd.Function):
-    """w . relu(label half + token half) of all pairs; hidden layers are made again on the way back, never kept."""
+    """w . relu(label half + token half) of all pairs; hidden layers are made again in the backward pass, never kept."""
 
     @staticmethod
     def forward(ctx: Any, label_half: Tensor, token_half: Tensor, output: Tensor) -> Tensor:
