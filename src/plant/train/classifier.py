@@ -1,6 +1,6 @@
 """Training a classifier: phases that unfreeze it, early stopping on the choosing notes, and the best weights."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from plant.data.batches import collate, predict_in_batches, prediction_batches, shuffled_batches
 from plant.data.corpus import Documents
+from plant.evaluate.choosing.judge import Judge
 from plant.nn.classifier import Classifier
 from plant.recipe.schema import Fit
 from plant.tensors import Batch, Encoded
@@ -18,9 +19,6 @@ from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_s
 from plant.train.phases import Group, freeze, parameter_groups, phases
 from plant.train.precision import mixed_precision
 from plant.train.schedule import SCHEDULES
-
-Judge = Callable[[NDArray[np.float32]], Mapping[str, float]]
-"""From the probabilities of the choosing notes to measures by name."""
 
 
 @dataclass(frozen=True)
