@@ -64,7 +64,7 @@ def train_classifier(
         checkpoint_minutes=recipe.checkpoint_minutes,
     )
     history = trainer.fit(task, runtime, seed=seed)
-    freeze(task.groups, below=0)
+    freeze(task.groups, below=0)  # nothing: what a phase froze may be trained again
     return history
 
 
