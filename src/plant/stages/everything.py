@@ -221,7 +221,7 @@ class _Stages:
             log=lambda epoch: self.settings.log(self.name, epoch),
             progress=self.settings.progress,
         )
-        return ClassifierModel(fitted.classifier, given, self.settings.device), fitted.history
+        return ClassifierModel(self.recipe, fitted.classifier, given, self.settings.device), fitted.history
 
     def _tfidf(self) -> TfidfModel:
         options = asdict(self.recipe.tfidf)

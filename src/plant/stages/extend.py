@@ -15,7 +15,9 @@ from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
 from plant.nn.matching.names import Names, with_names
 from plant.nn.matching.search import Matching
-from plant.nn.parts.build import Given, build_classifier
+from plant.nn.parts.build import build_classifier
+from plant.nn.parts.given import Given
+from plant.nn.parts.protocols import reads_titles
 from plant.recipe.schema import Recipe
 from plant.stages.fitted import FittedCoder
 from plant.stages.models import AveragedModel, BlendedModel, ClassifierModel, Model, WidenedModel
@@ -91,9 +93,7 @@ def _has_members(model: Model) -> TypeGuard[AveragedModel | BlendedModel]:
 
 
 def _knows_names(model: Model) -> TypeGuard[ClassifierModel]:
-    return isinstance(model, ClassifierModel) and bool(
-        model.given.names or getattr(model.classifier.decoder, "reads_titles", False)
-    )
+    return isinstance(model, ClassifierModel) and bool(model.given.names or reads_titles(model.classifier.decoder))
 
 
 def _widened(model: Model, fitted: FittedCoder, further: int) -> WidenedModel:
@@ -134,10 +134,9 @@ def _grown(
         frequencies=np.concatenate([model.given.frequencies, rare]),
         names=names,
     )
-    given = replace(given, ranker=getattr(model.classifier.decoder, "ranker", None))
     classifier = build_classifier(recipe, given)
     classifier.load_state_dict(_lengthened(model.classifier.state_dict(), classifier.state_dict()))
-    return ClassifierModel(classifier.eval(), given, model.device)
+    return replace(model, classifier=classifier.eval(), given=given)
 
 
 def _lengthened(old: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> dict[str, Tensor]:

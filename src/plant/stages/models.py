@@ -1,7 +1,7 @@
 """What a coder holds: something that gives each code of a note a probability, and can be packed into arrays."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -12,18 +12,14 @@ from numpy.typing import NDArray
 
 from plant.data.batches import collate, sorted_batches
 from plant.data.corpus import Documents, take
-from plant.errors import InputError
+from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.blend import Blend, blended
 from plant.explain.table import explainer_named
 from plant.nn.classifier import Classifier
-from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
-from plant.nn.language.transformer import Transformer, unpack_transformer
-from plant.nn.matching.names import Names, unpack_names
-from plant.nn.parts.build import Given, asked_for, build_classifier
-from plant.nn.parts.protocols import SubwordEncoder
-from plant.nn.planting.ranker_store import ranker_from
+from plant.nn.parts.build import asked_for, build_classifier, kept_whole
+from plant.nn.parts.given import Given, Packed, pack_given, unpack_given
+from plant.nn.parts.protocols import QuantizableEncoder, SubwordEncoder
 from plant.recipe.schema import Recipe
-from plant.relevance.relevance import Relevance
 from plant.stages.linear import (
     FrequencyPrior,
     TfidfModel,
@@ -41,7 +37,6 @@ from plant.types import Progress, silent
 Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")
 TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
-RANKERS = ("decoder.ranker.", "decoder.base.ranker.")  # where a planted decoder, alone or joined, keeps its ranker
 
 
 class Reading(Protocol):
@@ -112,8 +107,9 @@ class ClassifierReading:
 
 @dataclass(frozen=True)
 class ClassifierModel:
-    """A trained classifier."""
+    """A trained classifier, and what it was built from."""
 
+    recipe: Recipe
     classifier: Classifier
     given: Given
     device: str = "cpu"
@@ -128,16 +124,15 @@ class ClassifierModel:
 
     def quantized(self) -> "ClassifierModel":
         encoder = self.classifier.encoder
-        if not isinstance(encoder, AWDLSTMEncoder):
+        if not isinstance(encoder, QuantizableEncoder):
             raise InputError("only coders with an awd-lstm encoder run in 8 bits: leave --int8 away")
-        classifier = copy(self.classifier)
-        classifier._modules = {**self.classifier._modules, "encoder": encoder.quantized()}
-        return replace(self, classifier=classifier)
+        return replace(self, classifier=self.classifier.with_encoder(encoder.quantized()).eval())
 
     def pack(self) -> Arrays:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
-        own = {"frequencies": self.given.frequencies, **_packed_names(self.given.names)}
-        return weights | own | _packed_relevance(self.given.relevance) | _packed_transformer(self.given.transformer)
+        packed = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
+        facts = np.frombuffer(json.dumps(packed.facts).encode(), np.uint8)
+        return weights | {f"given.{name}": array for name, array in packed.arrays.items()} | {"given": facts}
 
 
 @dataclass(frozen=True)
@@ -360,21 +355,17 @@ def unpack_model(recipes: Sequence[Recipe], arrays: Mapping[str, NDArray[Any]], 
 
 
 def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], given: Given) -> ClassifierModel:
-    relevance = _unpacked_relevance(arrays, recipe, given)
-    names = unpack_names(parts) if (parts := _under(arrays, "names.")) else None
-    transformer = unpack_transformer(parts) if (parts := _under(arrays, "transformer.")) else None
-    given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance, names=names)
-    given = replace(given, transformer=transformer)
-    weights = {name: torch.from_numpy(np.array(array)) for name, array in _under(arrays, "weights.").items()}
-    if recipe.vectors.train and "word_vectors" in asked_for(recipe):  # they set the size of words, then and now
-        n_words = len(given.vocab) if names is None else names.n_words
-        given = replace(given, word_vectors=np.zeros((n_words, recipe.vectors.size), np.float32))
-    planted = {name: weight for place in RANKERS for name, weight in _under(weights, place).items()}
-    if planted:
-        given = replace(given, ranker=ranker_from(planted, recipe.rank.form))
+    if "given" not in arrays:
+        raise ArtifactError(
+            "this coder was written by an earlier version, which kept too little to build it again: "
+            "fit it again, or use the version that wrote it"
+        )
+    packed = Packed(_under(arrays, "given."), json.loads(arrays["given"].tobytes()))
+    given = unpack_given(packed, given)
     classifier = build_classifier(recipe, given)
-    classifier.load_state_dict(weights)
-    return ClassifierModel(classifier.eval(), given)
+    weights = _under(arrays, "weights.")
+    classifier.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+    return ClassifierModel(recipe, classifier.eval(), given)
 
 
 def subwords_unread(model: Model, documents: Documents) -> int:
@@ -385,31 +376,6 @@ def subwords_unread(model: Model, documents: Documents) -> int:
     cut = model.classifier.readable(documents).subwords if plan.most else None
     lengths = [] if cut is None else np.diff(cut.starts).tolist()
     return sum(length - plan.covered(length) for length in lengths)
-
-
-def _packed_names(names: Names | None) -> Arrays:
-    return {} if names is None else {f"names.{name}": array for name, array in names.pack().items()}
-
-
-def _packed_transformer(transformer: Transformer | None) -> Arrays:
-    return {} if transformer is None else {f"transformer.{name}": array for name, array in transformer.pack().items()}
-
-
-def _packed_relevance(relevance: Any) -> Arrays:
-    if not isinstance(relevance, Relevance):
-        return {}
-    names = ("tokens", "scores", "label_counts", "token_counts")
-    size = {"relevance.n_documents": np.array([relevance.n_documents], np.int64)}
-    return {f"relevance.{name}": getattr(relevance, name) for name in names} | size
-
-
-def _unpacked_relevance(arrays: Mapping[str, NDArray[Any]], recipe: Recipe, given: Given) -> Relevance | None:
-    parts = dict(_under(arrays, "relevance."))
-    if not parts:
-        return None
-    n_documents = int(parts.pop("n_documents")[0])
-    codes = given.codes[: len(parts["label_counts"])]  # not those that were added later
-    return Relevance(codes=codes, form=recipe.relate.form, n_documents=n_documents, **parts)
 
 
 def _under(arrays: Mapping[str, Item], prefix: str) -> dict[str, Item]:

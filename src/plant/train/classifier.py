@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from plant.data.batches import collate, shuffled_batches, sorted_batches
 from plant.data.corpus import Documents
 from plant.nn.classifier import Classifier
+from plant.nn.parts.protocols import reads_windows
 from plant.recipe.schema import Fit
 from plant.store.safetensors import room_for
 from plant.tensors import Batch, Encoded
@@ -178,7 +179,7 @@ class _Training:
     def _stored_states(self) -> list[Tensor] | None:
         """The states of every fitted note under the frozen encoder, or None where they would take too much memory."""
         documents = self.notes.fitted
-        if getattr(self.classifier.decoder, "reads_windows", False):
+        if reads_windows(self.classifier.decoder):
             return None
         if len(documents.tokens) * self.classifier.encoder.size * 4 > self.recipe.cache_gigabytes * 1e9:
             return None
