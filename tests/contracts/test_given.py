@@ -1,6 +1,7 @@
 """What a part asks for, it gets again when the coder is loaded; what it only starts from makes no coder grow."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature
@@ -14,10 +15,16 @@ from torch import Tensor, nn
 
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
+from plant.errors import ArtifactError
 from plant.nn.attention import masked_mean
-from plant.nn.parts.build import Given
-from plant.nn.parts.table import DECODERS
-from plant.tensors import Decoded, Encoded
+from plant.nn.parts.build import asked_for, kept_whole
+from plant.nn.parts.given import FORMS, Given, Packed, pack_given, unpack_given
+from plant.nn.parts.table import DECODERS, ENCODERS
+from plant.recipe.reading import load_recipe, recipe_from
+from plant.registry import DeclaresStart
+from plant.store.artifact import open_artifact, save_artifact
+from plant.tensors import Batch, Decoded, Encoded
+from tests.given_samples import CODES, DESCRIPTIONS, VOCAB, sample_given, subwords_of
 from tests.made_up import notes_of
 
 QUICK = ("prepare.min_count=1", "fit.epochs=1", "fit.frozen_epochs=0", "rank.epochs=1", "rank.size=4",
@@ -26,6 +33,11 @@ QUICK = ("prepare.min_count=1", "fit.epochs=1", "fit.frozen_epochs=0", "rank.epo
 BERT = ("encoder.pieces=120", "encoder.hidden=8", "encoder.layers=1", "encoder.heads=2", "masked.epochs=0")
 BOOK = CodeBook("other", (), {f"C{n}": f"the signc{n}x" for n in range(4)}, {"C1": ("worda",)}, {"C0": "P"})
 FIELDS = [field.name for field in fields(Given)]
+EVERYTHING = frozenset(FORMS)
+STARTING = [
+    (t, n) for t in (ENCODERS, DECODERS) for n, builder in t.builders.items() if isinstance(builder, DeclaresStart)
+]
+BATCH = Batch(DESCRIPTIONS, DESCRIPTIONS > 0, subwords=subwords_of(DESCRIPTIONS))
 
 
 def content(value: Any) -> Iterator[bytes]:
@@ -89,3 +101,85 @@ def test_what_a_part_asks_for_survives_saving(name: str, tmp_path: Path, monkeyp
     again = Coder.load(tmp_path / "again")
     np.testing.assert_array_equal(again.predict_proba(texts), coder.predict_proba(texts))
     assert torch.isfinite(torch.from_numpy(coder.predict_proba(texts))).all()
+
+
+def kept(given: Given, *, whole: frozenset[str]) -> Given:
+    """What is left of everything after it was packed, written as JSON, and unpacked."""
+    packed = pack_given(given, asked=EVERYTHING, whole=whole)
+    read = Packed(packed.arrays, json.loads(json.dumps(packed.facts)))
+    return unpack_given(read, Given(given.vocab, given.codes, given.codebook, np.zeros(0, np.float32)))
+
+
+def offered(given: Given) -> dict[str, Any]:
+    vectors = torch.from_numpy(given.word_vectors)
+    sizes = {"vocab_size": len(VOCAB), "n_labels": len(CODES), "input_size": 8, "descriptions": DESCRIPTIONS}
+    return {**{name: getattr(given, name) for name in FIELDS}, **sizes, "word_vectors": vectors, "frequencies": None}
+
+
+def test_everything_but_what_is_the_coders_own_can_be_packed() -> None:
+    assert {*FIELDS} - {"vocab", "codes", "codebook"} == FORMS.keys()
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_is_kept_whole_is_the_same(name: str) -> None:
+    given = sample_given()
+    assert number_of(getattr(kept(given, whole=EVERYTHING), name)) == number_of(getattr(given, name))
+
+
+@pytest.mark.parametrize("name", ["language_model", "ranker", "word_vectors", "transformer", "relevance"])
+def test_what_is_kept_as_a_shape_takes_no_arrays(name: str) -> None:
+    packed = pack_given(sample_given(), asked=EVERYTHING, whole=EVERYTHING - {name})
+    assert name in packed.facts
+    assert not [key for key in packed.arrays if key.startswith(name)]
+
+
+def test_what_nobody_asks_for_is_not_kept() -> None:
+    assert pack_given(sample_given(), asked=frozenset(), whole=frozenset()).facts.keys() == {"frequencies"}
+
+
+@pytest.mark.parametrize(("table", "name"), STARTING, ids=[name for _, name in STARTING])
+def test_a_part_that_says_so_needs_the_shape_of_what_it_starts_from_and_no_more(table: Any, name: str) -> None:
+    given = sample_given()
+    start, again = (
+        table.build(name, table.tiny(name), **offered(things)).eval()
+        for things in (given, kept(given, whole=EVERYTHING - table.builders[name].starts_from))
+    )
+    again.load_state_dict(start.state_dict())
+    states = torch.randn(*DESCRIPTIONS.shape, 8)
+    read = BATCH if table is ENCODERS else Encoded(states, BATCH.tokens, BATCH.mask)
+    first, second = (part(read) for part in (start, again))
+    assert torch.equal(first.states, second.states) if table is ENCODERS else torch.equal(first.logits, second.logits)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "asked"),
+    [
+        ({"name": "planted"}, {"relevance", "ranker"}),
+        ({"name": "planted", "planted": False}, {"relevance"}),
+        ({"name": "planted", "static": False}, {"ranker"}),
+        ({"name": "planted", "static": False, "planted": False}, set()),
+        ({"name": "joined", "base": {"name": "planted", "static": False}}, {"ranker", "names"}),
+        ({"name": "max-pool"}, set()),
+    ],
+)
+def test_a_decoder_asks_for_what_its_options_need(decoder: dict[str, Any], asked: set[str]) -> None:
+    recipe = recipe_from({"decoder": decoder}, where="test")
+    assert asked_for(recipe) & {"relevance", "ranker", "names", "language_model"} == asked
+    assert kept_whole(recipe) & {"relevance", "ranker", "names", "language_model"} == asked - {"ranker"}
+
+
+def test_a_thing_is_kept_whole_where_one_part_of_several_needs_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "word_vectors" not in kept_whole(load_recipe("lsan"))
+    monkeypatch.setitem(DECODERS.builders, "asking", asking_for("word_vectors"))  # type: ignore[arg-type]
+    assert "word_vectors" in kept_whole(load_recipe("lsan", ["decoder.name=asking"]))
+
+
+def test_a_coder_of_an_earlier_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    fitted("caml-small", "encoder.filters=4")[0].save(tmp_path / "coder")
+    coder = open_artifact(tmp_path / "coder")
+    files = {name: coder.text(name) for name in coder.manifest.files if name != "tensors.safetensors"}
+    tensors = {name: np.array(array) for name, array in coder.tensors.items() if not name.startswith("model.given")}
+    facts = {"recipe": coder.manifest.recipe, "facts": coder.manifest.facts}
+    save_artifact(tmp_path / "old", "coder", tensors=tensors, files=files, **facts)
+    with pytest.raises(ArtifactError, match="earlier version.*fit it again, or use the version that wrote it"):
+        Coder.load(tmp_path / "old")

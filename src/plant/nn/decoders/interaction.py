@@ -33,7 +33,7 @@ from plant.nn.matching.search import (
 )
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN, Vocab
-from plant.values import Amount, Cosine, Count, Natural
+from plant.values import Amount, Cosine, Count, Natural, small
 
 Form = Literal["weighted", "sigmoid", "plain"]
 BLOCK = 2048  # tokens of the vocabulary that are compared with the words of names at once
@@ -64,6 +64,7 @@ class Interaction(nn.Module):
     evident = True  # its attention is the evidence itself
     takes_added = True  # the names, words and labels that were added after training
     starts_from = frozenset({"word_vectors"})
+    tiny = small(size=4)
 
     def __init__(
         self,

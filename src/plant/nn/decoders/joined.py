@@ -13,6 +13,7 @@ from plant.nn.decoders.interaction import Interaction
 from plant.nn.parts.protocols import AttentionDecoder, Decoder, gives, planted_ranker, reads_windows
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN
+from plant.values import small
 
 Join = Literal["max", "sum"]
 
@@ -26,6 +27,7 @@ class Joined(nn.Module):
 
     inner = MappingProxyType({"base": "label-attention", "interaction": "interaction"})
     evident = True
+    tiny = small(join="sum", interaction={"size": 4})
 
     def __init__(
         self, base: Decoder, interaction: Decoder, *, n_labels: int, vocab_size: int, join: Join = "max"
