@@ -34,11 +34,12 @@ from plant.nn.classifier import Classifier
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.losses import BCE
-from plant.nn.parts.build import Given
+from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
 from plant.pipeline.prepare import Request
 from plant.pipeline.run import run
 from plant.recipe.reading import load_recipe
+from plant.recipe.schema import Recipe
 from plant.stages.fitted import FittedCoder, load_coder
 from plant.stages.models import ClassifierModel
 from plant.text.vocab import PADDING, Vocab
@@ -58,7 +59,7 @@ def made_up_model(n_labels: int) -> ClassifierModel:
     decoder = PlantedDecoder(encoder.size, n_labels, relevance=relevance, ranker=ranker)
     codes = tuple(str(label) for label in range(n_labels))
     given = Given(Vocab(("", "?")), codes, CodeBook("other", (), {}), np.zeros(n_labels, np.float32), relevance)
-    return ClassifierModel(Classifier(encoder, decoder, BCE()).eval(), given)
+    return ClassifierModel(Recipe(), Classifier(encoder, decoder, BCE()).eval(), given)
 
 
 def made_up_notes(count: int, length: int) -> Documents:

@@ -20,7 +20,8 @@ from inference import made_up_notes
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents
 from plant.evaluate.scores.lists import starts_of
-from plant.nn.parts.build import Given, build_classifier
+from plant.nn.parts.build import build_classifier
+from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.stages.fit import judge_on
@@ -73,7 +74,7 @@ def measured(*, n_labels: int, notes: int, length: int) -> dict[str, float]:
         classifier, Notes(documents, documents, n_labels, judge_on(documents, given.codes, gold)), RECIPE.fit, seed=1
     )
     trained, peak_training = time.perf_counter() - started, megabytes()
-    predicted = coded(ClassifierModel(classifier, given), documents)
+    predicted = coded(ClassifierModel(RECIPE, classifier, given), documents)
     return {
         "parameters": sum(parameter.numel() for parameter in classifier.parameters()),
         "megabytes built": built,

@@ -63,14 +63,14 @@ class Registry(Generic[Built]):
     kind: str
     builders: Mapping[str, Callable[..., Built]]
 
-    def options(self, name: str, *, given: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """The parameters of a builder that need not be given, with their defaults."""
+    def options(self, name: str) -> dict[str, Any]:
+        """The options of a builder that a recipe may set, with their defaults; what it is made of as tables."""
         builder = self._builder(name)
-        own = {p.name: p.default for p in _parameters(builder) if p.name not in given and p.default is not p.empty}
-        return own | {key: {} for key in _inner(builder)}
+        inner = {key: {"name": usual} for key, usual in _inner(builder).items()}
+        return {p.name: p.default for p in _parameters(builder) if _is_option(p)} | inner
 
     def kinds(self, name: str) -> dict[str, Any]:
-        """The options of a builder that a recipe may set, with their types; tensors and models are given instead."""
+        """The same options with their types; tensors and models are given instead."""
         builder = self._builder(name)
         own = {p.name: p.annotation for p in _parameters(builder) if _is_option(p)}
         return own | dict.fromkeys(_inner(builder), Mapping)

@@ -32,9 +32,9 @@ def build_classifier(recipe: Recipe, given: Given) -> Classifier:
     offered = _offered(trained, asked)
     encoder = ENCODERS.build(recipe.encoder.name, recipe.encoder.options, **offered)
     offered |= _of_encoder(encoder, trained, asked)
-    part = spelled_out(recipe.decoder)
     _check_states(encoder, recipe)
-    decoder = DECODERS.build(part.name, part.options, added=_offered(given, asked), **offered)
+    part, added = spelled_out(recipe.decoder), {} if trained is given else _offered(given, asked)
+    decoder = DECODERS.build(part.name, part.options, added=added, **offered)
     criterion = LOSSES.build(recipe.loss.name, recipe.loss.options, **offered)
     _check_extras(decoder, criterion, recipe)
     n_words = None if given.names is None else given.names.n_words
