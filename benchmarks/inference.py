@@ -34,7 +34,7 @@ from plant.nn.classifier import Classifier
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.losses import BCE
-from plant.nn.parts.build import Given
+from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe

@@ -21,7 +21,8 @@ from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents
 from plant.evaluate.choosing.judge import judge_on
 from plant.evaluate.scores.lists import starts_of
-from plant.nn.parts.build import Given, build_classifier
+from plant.nn.parts.build import build_classifier
+from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.systems.coder import FittedCoder

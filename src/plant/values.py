@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from plant.errors import RecipeError, unknown
@@ -51,6 +52,11 @@ Share = Annotated[float, Range(least=0, most=1)]
 Dropout = Annotated[float, Range(least=0, below=1)]
 Cosine = Annotated[float, Range(least=-1, most=1)]
 Counts = Annotated[Sequence[Count], Filled()]
+
+
+def small(**options: Any) -> Mapping[str, Any]:
+    """Options with which a part is small and quick, for tests."""
+    return MappingProxyType(options)
 
 
 def settable(kind: Any) -> bool:

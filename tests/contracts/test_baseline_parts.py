@@ -1,6 +1,7 @@
 """What every encoder, decoder and loss of the table promises, in all combinations."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 
@@ -10,72 +11,43 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from plant.nn.parts.protocols import AttentionDecoder, Decoder, Encoder
-from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES
+from plant.errors import RecipeError
+from plant.nn.parts.build import build_classifier
+from plant.nn.parts.given import Given
+from plant.nn.parts.protocols import AttentionDecoder, Decoder, Encoder, Loss, asks, gives
+from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES, TABLES
 from plant.nn.planting.ranker import BilinearRanker
-from plant.relevance.relevance import Relevance
+from plant.recipe.schema import Part, Recipe
+from plant.registry import DeclaresStart, Registry, named_by
 from plant.store.safetensors import read_tensors, write_tensors
-from plant.tensors import Batch, Decoded, Encoded, Subwords
+from plant.tensors import Batch, Decoded
+from tests.given_samples import CODES, DESCRIPTIONS, FREQUENCIES, RELEVANCE, VOCAB, sample_given, subwords_of
 
-N_LABELS, VOCAB_SIZE, LENGTHS = 6, 20, (5, 1, 3, 7)
-DESCRIPTIONS = torch.tensor([[2, 3, 4], [5, 0, 0], [6, 7, 0], [0, 0, 0], [8, 9, 10], [11, 2, 0]])
-RELEVANCE = Relevance(
-    codes=tuple("ABCDEF"),
-    tokens=np.array([[2, 3, 4], [5, 6, 0], [7, 2, 8], [9, 10, 11], [12, 3, 0], [13, 14, 15]], np.int32),
-    scores=np.array(
-        [[0.5, 0.3, 0.1], [0.4, 0.2, 0], [0.9, 0.5, 0.4], [0.3, 0.2, 0.1], [0.6, 0.1, 0], [0.7, 0.4, 0.2]], np.float32
-    ),
-    label_counts=np.full(N_LABELS, 5),
-    token_counts=np.full(VOCAB_SIZE, 9),
-    n_documents=50,
-    form="mi",
-)
-
-
-def subwords_of(tokens: Tensor) -> Subwords:
-    """Made-up sub-words: as many for each token as its number modulo 3 says, and at least one."""
-    rows = [[(int(t) + 5 * n, place) for place, t in enumerate(row) if t for n in range(max(1, int(t) % 3))]
-            for row in tokens]  # fmt: skip
-    width = max(map(len, rows))
-    filled = torch.tensor([row + [(0, -1)] * (width - len(row)) for row in rows]).view(len(rows), width, 2)
-    return Subwords(filled[..., 0], filled[..., 1])
-
-
+N_LABELS, VOCAB_SIZE, LENGTHS = len(CODES), len(VOCAB), (5, 1, 3, 7)
 GIVEN = {
     "vocab_size": VOCAB_SIZE,
     "n_labels": N_LABELS,
     "word_vectors": None,
     "descriptions": DESCRIPTIONS,
     "parents": torch.tensor([0, 0, 1, 2, 2, 1]),
-    "frequencies": torch.tensor([0.5, 0.2, 0.05, 0.01, 0.3, 0.1]),
+    "frequencies": torch.from_numpy(FREQUENCIES),
     "relevance": RELEVANCE,
     "ranker": BilinearRanker(VOCAB_SIZE, N_LABELS, size=3),
     "titles": Batch(DESCRIPTIONS, DESCRIPTIONS > 0, subwords=subwords_of(DESCRIPTIONS)),
 }
-SMALL: dict[str, dict[str, object]] = {
-    "awd-lstm": {"embedding": 8, "hidden": 4, "layers": 2, "dropout": 0.0},
-    "bigru": {"embedding": 5, "hidden": 4},
-    "bilstm": {"embedding": 5, "hidden": 4, "layers": 2},
-    "cnn": {"embedding": 5, "kernels": [4, 3], "filters": 4},
-    "effective-can": {"embedding": 5, "blocks": 4, "filters": 6, "width": 2, "kernel": 3, "reduction": 1},
-    "embedding": {"size": 8, "ngrams": 3, "buckets": 50},
-    "multires": {"embedding": 5, "kernels": [3, 6], "filters": 4},
-    "transformer": {"pieces": 40, "hidden": 8, "layers": 2, "heads": 2, "window": 4, "overlap": 1},
-    "cross-attention": {"chunk": 4},
-    "label-descriptions": {"chunk": 4, "refresh": 1, "size": 3},
-    "chunk-max-pool": {"chunks": 3, "bottleneck": 7},
-    "described-attention": {"embedding": 5, "kernel": 4},
-    "joint-laat": {"key_size": 3, "squeezed": 2},
-    "lsan": {"attention": 3, "hidden": 5, "chunk": 4},
-    "planted": {"k": 3},
-}
-NEEDS = {"joint-bce": "joint-laat", "described-bce": "described-attention"}
-NEEDED = {decoder: loss for loss, decoder in NEEDS.items()}
-READING = {name: builder for name, builder in DECODERS.builders.items() if name != "interaction"}  # reads words alone
-ATTENTIVE = [name for name, builder in READING.items() if hasattr(builder, "attend")]
-PAIRS = list(product(ENCODERS.builders, READING))
-TRIPLES = [(*pair, loss) for pair in PAIRS for loss in LOSSES.builders if NEEDS.get(loss, pair[1]) == pair[1]]
+WIDTHS = {name: ENCODERS.build(name, ENCODERS.tiny(name), **GIVEN).size for name in ENCODERS.builders}
+OFFERED = {**GIVEN, "input_size": 8, "encoder": ENCODERS.build("embedding", ENCODERS.tiny("embedding"), **GIVEN)}
+GIVES = {name: gives(DECODERS.build(name, DECODERS.tiny(name), **OFFERED)) for name in DECODERS.builders}
+ASKS = {name: asks(LOSSES.build(name, LOSSES.tiny(name), **OFFERED)) for name in LOSSES.builders}
+LOOKING = [name for name in DECODERS.builders if "input_size" in DECODERS.needs(name, DECODERS.tiny(name))]
+ATTENTIVE = [name for name, builder in DECODERS.builders.items() if hasattr(builder, "attend")]
+PAIRS = [(encoder, decoder) for encoder, decoder in product(WIDTHS, GIVES) if WIDTHS[encoder] or decoder not in LOOKING]
+TRIPLES = [(*pair, loss) for pair, loss in product(PAIRS, ASKS) if ASKS[loss] <= GIVES[pair[1]]]
+SILENT = "ranker.label_bias"  # the softmax over tokens does not see what all tokens share
+EVERY = [(table, name) for table in TABLES.values() for name in table.builders]
 pairs = pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+encoders = pytest.mark.parametrize("encoder", [name for name, width in WIDTHS.items() if width])
+every = pytest.mark.parametrize(("table", "name"), EVERY, ids=[f"{table.kind}-{name}" for table, name in EVERY])
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -94,9 +66,9 @@ class Model(nn.Module):
         super().__init__()
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.encoder: Encoder = ENCODERS.build(encoder, SMALL.get(encoder, {}), **GIVEN)
+            self.encoder: Encoder = ENCODERS.build(encoder, ENCODERS.tiny(encoder), **GIVEN)
             given = {**GIVEN, "input_size": self.encoder.size, "encoder": self.encoder}
-            self.decoder: Decoder = DECODERS.build(decoder, SMALL.get(decoder, {}), **given)
+            self.decoder: Decoder = DECODERS.build(decoder, DECODERS.tiny(decoder), **given)
             self.double().eval()
             for norm in (module for module in self.modules() if isinstance(module, nn.BatchNorm1d)):
                 nn.init.normal_(norm.running_mean)
@@ -106,6 +78,10 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> Decoded:
         return self.decoder(self.encoder(batch))
+
+    def learned(self) -> dict[str, nn.Parameter]:
+        """The weights that training can reach, by name."""
+        return {name: weight for name, weight in self.named_parameters() if not name.endswith(SILENT)}
 
     def poison(self) -> "Model":
         """Make the vector of padding deadly."""
@@ -145,20 +121,20 @@ def test_padding_changes_nothing_in_training(encoder: str, decoder: str) -> None
     assert_close(narrow, wide, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("encoder", list(ENCODERS.builders))
+@encoders
 def test_running_statistics_are_those_of_real_positions(encoder: str) -> None:
-    narrow, wide = (Model(encoder, "max-pool").train() for _ in range(2))
+    narrow, wide = (Model(encoder, LOOKING[0]).encoder.train() for _ in range(2))  # type: ignore[attr-defined]
     narrow(make_batch()), wide(make_batch(width=15))
     for one, other in zip(narrow.buffers(), wide.buffers(), strict=True):
         assert_close(one, other)
 
 
-@pytest.mark.parametrize("decoder", DECODERS.builders)
-def test_what_stands_at_padding_means_nothing_to_a_decoder(decoder: str) -> None:
-    model, batch = Model("cnn", decoder), make_batch(width=9)
+@pairs
+def test_what_stands_at_padding_means_nothing_to_a_decoder(encoder: str, decoder: str) -> None:
+    model, batch = Model(encoder, decoder), make_batch(width=9)
     encoded = model.encoder(batch)
     states = torch.where(batch.mask.unsqueeze(-1), encoded.states, torch.nan)
-    assert_close(model.decoder(Encoded(states, batch.tokens, batch.mask)).logits, model.decoder(encoded).logits)
+    assert_close(model.decoder(replace(encoded, states=states)).logits, model.decoder(encoded).logits)
 
 
 @pairs
@@ -170,7 +146,7 @@ def test_a_document_without_tokens_gets_finite_logits_and_gradients(encoder: str
     assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), product(ENCODERS.builders, ATTENTIVE))
+@pytest.mark.parametrize(("encoder", "decoder"), [pair for pair in PAIRS if pair[1] in ATTENTIVE])
 def test_attention_is_a_distribution_over_real_tokens(encoder: str, decoder: str) -> None:
     model, batch = Model(encoder, decoder).poison(), make_batch((5, 1, 0, 7), width=9)
     assert isinstance(model.decoder, AttentionDecoder)
@@ -178,27 +154,36 @@ def test_attention_is_a_distribution_over_real_tokens(encoder: str, decoder: str
     weights = model.decoder.attend(model.encoder(batch), asked)
     assert weights.shape == (4, 3, 9)
     assert (weights >= 0).all()
-    assert_close(weights.sum(-1), batch.mask.any(1).double().unsqueeze(1).expand(-1, 3))
+    total = weights.sum(-1)
+    somewhere = batch.mask.any(1).double().unsqueeze(1).expand(-1, 3)
+    assert_close(total, somewhere if decoder in LOOKING else somewhere * total.round())  # words may say nothing at all
     assert not weights.masked_select(~batch.mask.unsqueeze(1)).any()
+
+
+@encoders
+def test_every_parameter_of_an_encoder_reaches_its_states(encoder: str) -> None:
+    model, batch = Model(encoder, LOOKING[0]).train(), make_batch()
+    encoded = model.encoder(batch)
+    (encoded.states * torch.randn(encoded.states.shape))[encoded.mask].sum().backward()
+    weights = model.encoder.named_parameters()  # type: ignore[attr-defined]
+    assert not [name for name, weight in weights if weight.grad is None or not weight.grad.any()]
 
 
 @pytest.mark.parametrize(("encoder", "decoder", "loss"), TRIPLES)
 def test_the_gradient_is_the_slope_and_reaches_every_parameter(encoder: str, decoder: str, loss: str) -> None:
     model, batch = Model(encoder, decoder).train(), make_batch()
-    measure = LOSSES.build(loss, SMALL.get(loss, {}), **GIVEN).double()  # type: ignore[attr-defined]
+    measure = LOSSES.build(loss, LOSSES.tiny(loss), **GIVEN).double()  # type: ignore[attr-defined]
 
     def value() -> Tensor:
         return measure(model(batch), batch)
 
     value().backward()
-    learned = [weight for weight in model.parameters() if weight.grad is not None]
-    if NEEDED.get(decoder, loss) == loss:  # what a decoder learns for the sake of its own loss, no other reaches
-        named = dict(model.named_parameters())
-        named.pop("decoder.ranker.label_bias", None)  # the softmax over tokens does not see what all tokens share
-        if decoder == "window-pool":  # of an encoder that does not read in windows it sees the first word alone
-            named = {name: weight for name, weight in named.items() if encoder == "transformer" or "decoder" in name}
-        assert not [name for name, weight in named.items() if weight.grad is None or not weight.grad.any()]
-    assert_close(torch.stack([_slope(value, learned)]), torch.stack([_expected_slope(learned)]), rtol=1e-5, atol=1e-8)
+    reached = {name for name, weight in model.learned().items() if weight.grad is not None and weight.grad.any()}
+    if GIVES[decoder] == ASKS[loss]:  # what a decoder learns for the sake of its own loss, no other reaches
+        assert not {name for name in model.learned() if name.startswith("decoder.")} - reached
+    assert decoder not in LOOKING or any(name.startswith("encoder.") for name in reached)
+    weights = [weight for weight in model.parameters() if weight.grad is not None]
+    assert_close(torch.stack([_slope(value, weights)]), torch.stack([_expected_slope(weights)]), rtol=1e-5, atol=1e-8)
 
 
 def _directions(weights: list[nn.Parameter]) -> list[Tensor]:
@@ -232,19 +217,51 @@ def test_saved_weights_give_the_same_logits(encoder: str, decoder: str, tmp_path
     assert_close(other(make_batch()).logits, model(make_batch()).logits, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("encoder", [name for name in ENCODERS.builders if "word_vectors" in ENCODERS.options(name)])
+@pytest.mark.parametrize("encoder", [name for name in WIDTHS if "word_vectors" in ENCODERS.needs(name, {})])
 def test_word_vectors_set_the_embedding(encoder: str) -> None:
     vectors = torch.randn(VOCAB_SIZE, 8)
-    options = {key: value for key, value in SMALL.get(encoder, {}).items() if key not in ("embedding", "size")}
-    built = ENCODERS.build(encoder, options, **{**GIVEN, "word_vectors": vectors})
-    assert_close(built.words.table.weight.detach(), vectors)  # type: ignore[attr-defined]
-    assert built.words.table.weight.data_ptr() != vectors.data_ptr()  # type: ignore[attr-defined]
+    built = ENCODERS.build(encoder, ENCODERS.tiny(encoder), **{**GIVEN, "word_vectors": vectors})
+    tables = [weight for weight in built.parameters() if weight.shape == vectors.shape]  # type: ignore[attr-defined]
+    assert [torch.equal(table, vectors) and table.data_ptr() != vectors.data_ptr() for table in tables] == [True]
 
 
-@pytest.mark.parametrize("registry", [ENCODERS, DECODERS, LOSSES], ids=lambda registry: registry.kind)
-def test_every_option_has_a_default(registry) -> None:
-    needed = {"vocab_size", "n_labels", "input_size", "descriptions", "parents", "frequencies"}
-    for name in registry.builders:
-        encoder = ENCODERS.build("embedding", SMALL["embedding"], **GIVEN)
-        registry.build(name, SMALL.get(name, {}), **GIVEN, input_size=8, encoder=encoder)
-        assert not needed & registry.options(name, given=frozenset(needed)).keys()
+@every
+def test_every_option_has_a_default(table: Registry[object], name: str) -> None:
+    table.check(name, table.options(name))
+    assert table.kinds(name).keys() == table.options(name).keys()
+
+
+@every
+def test_what_a_part_declares_is_there(table: Registry[object], name: str) -> None:
+    builder, tiny = table.builders[name], table.tiny(name)
+    table.check(name, tiny)
+    assert {part.name for part in table.walk(name, tiny)} <= table.builders.keys()
+    assert table.keeps(name, tiny) <= table.needs(name, tiny)
+    assert not isinstance(builder, DeclaresStart) or builder.starts_from <= named_by(builder)
+    assert table.needs(name, tiny) <= OFFERED.keys() | {field.name for field in fields(Given)}
+
+
+@every
+def test_a_part_is_of_its_kind(table: Registry[object], name: str) -> None:
+    kinds = {"encoder": Encoder, "decoder": Decoder, "loss": Loss}
+    assert isinstance(table.build(name, table.tiny(name), **OFFERED), kinds[table.kind])
+
+
+def test_every_decoder_takes_every_tiny_encoder_that_has_states() -> None:
+    assert not [name for name, width in WIDTHS.items() if width % 4]  # halves and quarters are taken
+
+
+@pytest.mark.parametrize("encoder", [name for name, width in WIDTHS.items() if not width])
+@pytest.mark.parametrize("decoder", LOOKING)
+def test_a_decoder_of_states_refuses_an_encoder_without(encoder: str, decoder: str) -> None:
+    recipe = Recipe(encoder=Part(encoder), decoder=Part(decoder, DECODERS.tiny(decoder)))
+    with pytest.raises(RecipeError, match=f"decoder '{decoder}' looks at states, and encoder '{encoder}' has none"):
+        build_classifier(recipe, sample_given())
+
+
+@pytest.mark.parametrize(("decoder", "loss"), [p for p in product(GIVES, ASKS) if not ASKS[p[1]] <= GIVES[p[0]]])
+def test_a_loss_is_refused_whose_side_results_the_decoder_does_not_give(decoder: str, loss: str) -> None:
+    encoder = Part("embedding", ENCODERS.tiny("embedding"))
+    recipe = Recipe(encoder=encoder, decoder=Part(decoder, DECODERS.tiny(decoder)), loss=Part(loss))
+    with pytest.raises(RecipeError, match=f"loss '{loss}' needs .*, which '{decoder}' does not give"):
+        build_classifier(recipe, sample_given())

@@ -14,7 +14,9 @@ from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.decoders.pooled import LastState, MaxPool
 from plant.nn.encoders.cnn import CNN
+from plant.nn.encoders.nothing import Nothing
 from plant.nn.losses import BCE
+from plant.nn.parts.protocols import Encoder
 from plant.nn.planting.ranker import BilinearRanker
 from plant.recipe.schema import Relate
 from plant.steps.relate import relate
@@ -105,14 +107,15 @@ def test_a_missing_source_and_an_unknown_explainer_are_refused() -> None:
         explainer_named("atention", classifier)
 
 
+@pytest.mark.parametrize("encoder", [CNN(30, embedding=6, filters=6, kernels=(3,)), Nothing()], ids=["cnn", "none"])
 @pytest.mark.parametrize("name", ["gradient", "integrated", "attention-integrated"])
-def test_a_decoder_that_looks_at_no_state_has_no_gradients(name: str) -> None:
-    encoder = CNN(30, embedding=6, filters=6, kernels=(3,))
+def test_a_decoder_that_looks_at_no_state_has_no_gradients(encoder: Encoder, name: str) -> None:
     decoder = Interaction(30, 3, descriptions=torch.tensor([[2], [3], [4]]), size=4)
     classifier = Classifier(encoder, decoder, BCE()).eval()
     with pytest.raises(InputError, match="by attention or occlusion"):
         EXPLAINERS[name](classifier, classifier.encode(batch(5)), LABELS)
     assert explainer_named("", classifier)(classifier, classifier.encode(batch(5)), LABELS).any()
+    assert occlusion(classifier, classifier.encode(batch(5)), LABELS).any()
 
 
 def test_pooled_and_attending_decoders_explain_themselves_by_default() -> None:

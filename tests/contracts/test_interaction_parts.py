@@ -11,6 +11,8 @@ from plant.codes.codebook import CodeBook
 from plant.errors import RecipeError
 from plant.nn.classifier import Classifier
 from plant.nn.matching.names import Names
+from plant.nn.matching.naming import matching_of
+from plant.nn.matching.search import Matching
 from plant.nn.parts.build import Given, asked_for, build_classifier
 from plant.recipe.reading import recipe_from
 from plant.store.safetensors import read_tensors, write_tensors
@@ -45,8 +47,12 @@ def make_names() -> Names:
 
 
 def build(system: str, *, seed: int = 0) -> Classifier:
+    return build_decoder(SYSTEMS[system], seed=seed)
+
+
+def build_decoder(decoder: dict[str, object], *, seed: int = 0) -> Classifier:
     encoder = {"name": "cnn", "embedding": 5, "kernels": [3], "filters": 4}
-    recipe = recipe_from({"encoder": encoder, "decoder": SYSTEMS[system]}, where="test")
+    recipe = recipe_from({"encoder": encoder, "decoder": decoder}, where="test")
     frequencies = np.array([0.5, 0.4, 0.1, 0.2, 0.05], np.float32)
     given = Given(Vocab(WORDS), tuple("ABCDE"), CodeBook("other", ()), frequencies, names=make_names())
     torch.manual_seed(seed)
@@ -161,3 +167,57 @@ def test_an_unknown_way_to_join_is_refused() -> None:
 def test_a_joined_recipe_asks_for_names() -> None:
     assert "names" in asked_for(recipe_from({"decoder": SYSTEMS["max"]}, where="test"))
     assert "names" not in asked_for(recipe_from({"decoder": {"name": "max-pool"}}, where="test"))
+
+
+LONG = {
+    "max": {"name": "joined"},
+    "sum": {"name": "joined", "join": "sum", "base": {"name": "label-attention"}},
+    "pooled": {"name": "joined", "join": "max", "base": {"name": "max-pool"}, "interaction": {}},
+}
+
+
+@pytest.mark.parametrize("system", LONG)
+def test_a_table_interaction_is_short_for_joined(system: str) -> None:
+    short, long = build(system), build_decoder(LONG[system])
+    assert_close(long.state_dict(), short.state_dict(), rtol=0, atol=0)
+    assert_close(long(make_batch()).logits, short(make_batch()).logits, rtol=0, atol=0)
+
+
+def test_options_of_both_decoders_reach_them() -> None:
+    base, matching = {"name": "max-pool", "dropout": 0.5}, {"slack": 1}
+    joined = build_decoder({"name": "joined", "base": base, "interaction": matching}).decoder
+    assert (joined.base.dropout.p, joined.interaction.matching.slack) == (0.5, 1)  # type: ignore[attr-defined]
+
+
+def test_matching_counts_names_as_the_decoder_searches_them() -> None:
+    for decoder in ({"name": "interaction", "slack": 1}, {"name": "max-pool", "interaction": {"slack": 1}},
+                    {"name": "joined", "interaction": {"slack": 1}}):  # fmt: skip
+        assert matching_of(recipe_from({"decoder": decoder}, where="test")) == Matching(slack=1)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "message"),
+    [
+        ({"base": {"name": "foo"}}, "unknown decoder 'foo'"),
+        ({"base": {"name": "max-pool", "k": 3}}, "unknown option of decoder 'max-pool': 'k'"),
+        ({"base": {"name": "planted", "k": 0}}, "decoder.base.k must be at least 1"),
+        ({"base": {"name": 3}}, "decoder.base.name must be str"),
+        ({"base": "planted"}, "decoder.base must be a table of options"),
+        ({"interaction": {"slack": -1}}, "decoder.interaction.slack must be at least 0"),
+        ({"join": "mean"}, "value of decoder.join: 'mean'; known: max, sum"),
+        ({"bass": {}}, "unknown option of decoder 'joined': 'bass'; known: base, interaction, join"),
+        ({"interaction": {"name": "max-pool"}}, "joins interaction matching only"),
+    ],
+)
+def test_what_is_wrong_inside_a_joined_decoder_is_told_with_its_place(decoder: dict[str, object], message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        build_decoder({"name": "joined", **decoder})
+
+
+def test_a_system_of_names_alone_needs_no_encoder() -> None:
+    recipe = recipe_from({"encoder": {"name": "none"}, "decoder": {"name": "interaction"}}, where="test")
+    frequencies = np.array([0.5, 0.4, 0.1, 0.2, 0.05], np.float32)
+    given = Given(Vocab(WORDS), tuple("ABCDE"), CodeBook("other", ()), frequencies, names=make_names())
+    alone = build_classifier(recipe, given).double().eval()
+    assert not list(alone.encoder.parameters())  # type: ignore[attr-defined]
+    assert_close(alone(make_batch()).logits, build("alone")(make_batch()).logits, rtol=0, atol=0)

@@ -1,40 +1,30 @@
 """Every recipe of the package fits, predicts, explains and survives a folder; and none learns from random labels."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from plant.coder import Coder
+from plant.nn.parts.table import ENCODERS
 from plant.recipe.reading import load_recipe, named_recipes
 from tests.made_up import notes_of
 
 SMALL = ("prepare.min_count=1", "fit.epochs=2", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=3",
-         "pretrain.epochs=1", "fit.batch=8")  # fmt: skip
-TINY_PARTS = {
-    "awd-lstm": ("pretrain.embedding=16", "pretrain.hidden=16", "pretrain.layers=2"),
-    "bigru": ("encoder.hidden=16",),
-    "bilstm": ("encoder.hidden=16",),
-    "cnn": ("encoder.filters=16",),
-    "effective-can": ("encoder.filters=16", "encoder.width=16"),
-    "embedding": ("encoder.buckets=1000",),
-    "multires": ("encoder.filters=8",),
-    "transformer": (
-        "encoder.pieces=200",
-        "encoder.hidden=16",
-        "encoder.layers=1",
-        "masked.epochs=1",
-        "fit.learning_rate=1e-3",
-    ),
-}
+         "pretrain.epochs=1", "pretrain.embedding=16", "pretrain.hidden=16", "pretrain.layers=2", "masked.epochs=1",
+         "fit.batch=8")  # fmt: skip
+RATE = 1e-3  # below it, two epochs learn nothing
 
 
 def small(name: str, *changes: str) -> Coder:
-    """The recipe with few epochs, and with narrow layers where the authors' would take long."""
+    """The recipe with few epochs, and with encoders of the sizes that they themselves call tiny."""
     members = [load_recipe(member) for member in load_recipe(name).members or (name,)]
-    encoders = {member.encoder.name for member in members if member.system == "classifier"}
-    parts = TINY_PARTS[encoders.pop()] if len(encoders) == 1 else ()
-    return Coder(name, *SMALL, *parts, *changes)
+    parts = [member for member in members if member.system == "classifier"]
+    options = {option: value for member in parts for option, value in ENCODERS.tiny(member.encoder.name).items()}
+    tiny = [f"encoder.{option}={json.dumps(value)}" for option, value in options.items()]
+    rates = [f"fit.learning_rate={RATE}"] if any(member.fit.learning_rate < RATE for member in parts) else []
+    return Coder(name, *SMALL, *tiny, *rates, *changes)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from torch import Tensor
 from plant.errors import InputError
 from plant.explain.attention import attention
 from plant.nn.classifier import Classifier
+from plant.nn.parts.protocols import reads_windows
 from plant.tensors import Encoded
 
 STEPS = 16
@@ -45,7 +46,7 @@ def _without_padding(encoded: Encoded) -> Encoded:
 def _slopes(
     classifier: Classifier, encoded: Encoded, labels: Int[Tensor, "asked"], *, scale: float
 ) -> Float[Tensor, "batch asked time"]:
-    if getattr(classifier.decoder, "reads_windows", False):
+    if reads_windows(classifier.decoder):
         raise InputError("this decoder reads windows, not words: explain it by attention or occlusion")
     states = (encoded.states * scale).requires_grad_()
     with torch.enable_grad():

@@ -11,7 +11,7 @@ from plant.explain.attention import attention, attention_of
 from plant.explain.gradients import attention_x_integrated_gradients, gradient_x_input, integrated_gradients
 from plant.explain.occlusion import occlusion
 from plant.nn.classifier import Classifier
-from plant.nn.parts.protocols import AttentionDecoder, Decoder, SourcedDecoder
+from plant.nn.parts.protocols import AttentionDecoder, Decoder, EvidentDecoder
 from plant.tensors import Encoded
 
 Explainer = Callable[[Classifier, Encoded, Int[Tensor, "asked"]], Float[Tensor, "batch asked time"]]
@@ -38,11 +38,10 @@ def explainer_named(name: str, classifier: Classifier) -> Explainer:
 
 
 def _usual(decoder: Decoder) -> Explainer:
-    """Attention where it is the evidence itself or planted, which was measured to be best (docs/results.md).
+    """Attention where it is the evidence itself.
 
     Attention that was only learned is weighed by integrated gradients; without attention there are gradients alone.
     """
-    planted = isinstance(decoder, SourcedDecoder) and len(decoder.names) > 1
-    if planted or getattr(decoder, "evident", False):
+    if isinstance(decoder, EvidentDecoder) and decoder.evident:
         return attention
     return attention_x_integrated_gradients if isinstance(decoder, AttentionDecoder) else gradient_x_input

@@ -67,6 +67,18 @@ class Classifier(nn.Module):
             raise RecipeError("this encoder was built without a tokenizer: fit it through a coder")
         return with_subwords(documents, self.encoder.tokenizer)
 
+    def with_encoder(self, encoder: Encoder) -> "Classifier":
+        """The same decoder and loss over another encoder."""
+        return Classifier(
+            encoder,
+            self.decoder,
+            self.criterion,
+            segment=self.segment,
+            detach=self.detach,
+            recompute=self.recompute,
+            n_words=self.n_words,
+        )
+
     def encode(self, batch: Batch) -> Encoded:
         """The features of whole documents, however they are read."""
         known = batch if self.n_words is None else known_words(batch, self.n_words)

@@ -140,6 +140,8 @@ class DistributionBalanced(nn.Module):
 class JointBCE(nn.Module):
     """Cross-entropy over labels and their parents together, every label and parent counting the same; JointLAAT."""
 
+    asks = frozenset({"parent_logits"})
+
     def __init__(self, parents: Int[Tensor, "label"]) -> None:
         super().__init__()
         self.parents: Tensor
@@ -159,6 +161,8 @@ class DescribedBCE(nn.Module):
 
     The authors take strength 0.01 for all labels of MIMIC-III and 10 for its 50 commonest.
     """
+
+    asks = frozenset({"description_distance"})
 
     def __init__(self, *, strength: Amount = 0.01) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from plant.evaluate.choosing.calibration import calibrated, fit_temperature, log
 from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
 from plant.evaluate.scores.lists import Lists
 from plant.nn.matching.naming import name_labels
-from plant.nn.parts.build import Given as PartsGiven
+from plant.nn.parts import given as parts
 from plant.nn.parts.build import asked_for
 from plant.recipe.schema import Choose, Recipe
 from plant.steps.pretrain import PRETRAIN
@@ -74,7 +74,7 @@ def asked_of(recipe: Recipe) -> tuple[str, ...]:
 def _classifier(work: Work) -> Fitted:
     view, choosing, recipe = work["view"], work["choosing"], work.recipe
     made = {name: ASKED[name].unwrapped(work[ASKED[name].step]) for name in asked_of(recipe)}
-    given = PartsGiven(view.vocab, view.codes, view.codebook, frequencies(view), **made)
+    given = parts.Given(view.vocab, view.codes, view.codebook, frequencies(view), **made)
     name, settings = work.planned.name.partition("/")[0], work.settings
     runtime = Runtime[ClassifierEpoch](
         work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress

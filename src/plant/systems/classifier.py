@@ -1,9 +1,7 @@
 """A trained classifier of parts: an encoder, a decoder and a loss."""
 
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,15 +13,11 @@ from plant.errors import InputError
 from plant.evaluate.choosing.judge import judge_on
 from plant.explain.table import explainer_named
 from plant.nn.classifier import Classifier
-from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
-from plant.nn.language.transformer import Transformer, unpack_transformer
-from plant.nn.matching.names import Names, unpack_names
-from plant.nn.parts.build import Given, asked_for, build_classifier
-from plant.nn.parts.protocols import SubwordEncoder
-from plant.nn.planting.ranker_store import ranker_from
+from plant.nn.parts.build import asked_for, build_classifier, kept_whole
+from plant.nn.parts.given import Given, PackedGiven, pack_given, unpack_given
+from plant.nn.parts.protocols import QuantizableEncoder, SubwordEncoder, reads_titles
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.relevance.relevance import Relevance
 from plant.systems.growing import grown_classifier
 from plant.systems.system import Growth, Known, Packed, under
 from plant.systems.widened import Widened, widened
@@ -33,8 +27,6 @@ from plant.train.loop import Runtime
 from plant.train.seed import seeded
 
 TAG = "classifier"
-RANKERS = ("decoder.ranker.", "decoder.base.ranker.")  # where a planted decoder, alone or joined, keeps its ranker
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,7 @@ class ClassifierSystem:
 
     @property
     def takes_codes(self) -> bool:
-        return self.matches_names or getattr(self.classifier.decoder, "reads_titles", False)
+        return self.matches_names or reads_titles(self.classifier.decoder)
 
     @torch.no_grad()
     def read(self, documents: Documents, *, evidence: bool = False) -> ClassifierReading:
@@ -92,11 +84,9 @@ class ClassifierSystem:
 
     def quantized(self) -> "ClassifierSystem":
         encoder = self.classifier.encoder
-        if not isinstance(encoder, AWDLSTMEncoder):
+        if not isinstance(encoder, QuantizableEncoder):
             raise InputError("only coders with an awd-lstm encoder run in 8 bits: leave --int8 away")
-        classifier = copy(self.classifier)
-        classifier._modules = {**self.classifier._modules, "encoder": encoder.quantized()}
-        return replace(self, classifier=classifier)
+        return replace(self, classifier=self.classifier.with_encoder(encoder.quantized()).eval())
 
     def with_codes(self, growth: Growth) -> "ClassifierSystem | Widened":
         if not self.takes_codes:
@@ -106,9 +96,9 @@ class ClassifierSystem:
 
     def pack(self) -> Packed:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
-        own = {"frequencies": self.given.frequencies, **_packed_names(self.given.names)}
-        given = own | _packed_relevance(self.given.relevance) | _packed_transformer(self.given.transformer)
-        return Packed(TAG, {"recipe": recipe_table(self.recipe)}, weights | given)
+        given = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
+        arrays = weights | {f"given.{name}": array for name, array in given.arrays.items()}
+        return Packed(TAG, {"recipe": recipe_table(self.recipe), "given": given.facts}, arrays)
 
 
 @dataclass(frozen=True)
@@ -145,48 +135,9 @@ def frequencies(view: TrainingView) -> NDArray[np.float32]:
 def unpack_classifier(packed: Packed, known: Known) -> ClassifierSystem:
     """The system that `pack` took apart."""
     recipe = recipe_from(packed.options["recipe"], where="the recipe of a coder")
-    given = Given(known.vocab, known.codes, known.codebook, np.zeros(len(known.codes), np.float32))
-    return _unpacked_classifier(recipe, packed.arrays, given)
-
-
-def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], given: Given) -> ClassifierSystem:
-    relevance = _unpacked_relevance(arrays, recipe, given)
-    names = unpack_names(parts) if (parts := under(arrays, "names.")) else None
-    transformer = unpack_transformer(parts) if (parts := under(arrays, "transformer.")) else None
-    given = replace(given, frequencies=np.array(arrays["frequencies"]), relevance=relevance, names=names)
-    given = replace(given, transformer=transformer)
-    weights = {name: torch.from_numpy(np.array(array)) for name, array in under(arrays, "weights.").items()}
-    if recipe.vectors.train and "word_vectors" in asked_for(recipe):  # they set the size of words, then and now
-        n_words = len(given.vocab) if names is None else names.n_words
-        given = replace(given, word_vectors=np.zeros((n_words, recipe.vectors.size), np.float32))
-    planted = {name: weight for place in RANKERS for name, weight in under(weights, place).items()}
-    if planted:
-        given = replace(given, ranker=ranker_from(planted, recipe.rank.form))
+    own = Given(known.vocab, known.codes, known.codebook, np.zeros(len(known.codes), np.float32))
+    given = unpack_given(PackedGiven(under(packed.arrays, "given."), packed.options["given"]), own)
     classifier = build_classifier(recipe, given)
-    classifier.load_state_dict(weights)
+    weights = under(packed.arrays, "weights.")
+    classifier.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
     return ClassifierSystem(recipe, classifier.eval(), given)
-
-
-def _packed_names(names: Names | None) -> Arrays:
-    return {} if names is None else {f"names.{name}": array for name, array in names.pack().items()}
-
-
-def _packed_transformer(transformer: Transformer | None) -> Arrays:
-    return {} if transformer is None else {f"transformer.{name}": array for name, array in transformer.pack().items()}
-
-
-def _packed_relevance(relevance: Any) -> Arrays:
-    if not isinstance(relevance, Relevance):
-        return {}
-    names = ("tokens", "scores", "label_counts", "token_counts")
-    size = {"relevance.n_documents": np.array([relevance.n_documents], np.int64)}
-    return {f"relevance.{name}": getattr(relevance, name) for name in names} | size
-
-
-def _unpacked_relevance(arrays: Mapping[str, NDArray[Any]], recipe: Recipe, given: Given) -> Relevance | None:
-    parts = dict(under(arrays, "relevance."))
-    if not parts:
-        return None
-    n_documents = int(parts.pop("n_documents")[0])
-    codes = given.codes[: len(parts["label_counts"])]  # not those that were added later
-    return Relevance(codes=codes, form=recipe.relate.form, n_documents=n_documents, **parts)

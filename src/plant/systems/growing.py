@@ -13,7 +13,8 @@ from plant.nn.classifier import Classifier
 from plant.nn.matching.names import Names, with_names
 from plant.nn.matching.naming import LENT, RIGHT, WRONG, Families, book_mentions, count_names, lent_names, matching_of
 from plant.nn.matching.search import Matching
-from plant.nn.parts.build import Given, build_classifier
+from plant.nn.parts.build import build_classifier
+from plant.nn.parts.given import Given
 from plant.recipe.schema import Recipe
 from plant.systems.system import Growth
 from plant.text.vocab import Vocab
@@ -31,7 +32,6 @@ def grown_classifier(recipe: Recipe, classifier: Classifier, given: Given, growt
         codebook=known.codebook,
         frequencies=np.concatenate([given.frequencies, np.full(growth.further, growth.share, np.float32)]),
         names=None if given.names is None else _grown_names(recipe, given.names, growth),
-        ranker=getattr(classifier.decoder, "ranker", None),
     )
     grown = build_classifier(recipe, given)
     grown.load_state_dict(_lengthened(classifier.state_dict(), grown.state_dict()))

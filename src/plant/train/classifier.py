@@ -13,6 +13,7 @@ from plant.data.batches import collate, predict_in_batches, prediction_batches, 
 from plant.data.corpus import Documents
 from plant.evaluate.choosing.judge import Judge
 from plant.nn.classifier import Classifier
+from plant.nn.parts.protocols import reads_windows
 from plant.recipe.schema import Fit
 from plant.tensors import Batch, Encoded
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
@@ -137,7 +138,7 @@ class _ClassifierTask:
     def _stored_states(self) -> list[Tensor] | None:
         """The states of every fitted note under the frozen encoder, or None where they would take too much memory."""
         documents = self.notes.fitted
-        if getattr(self.classifier.decoder, "reads_windows", False):
+        if reads_windows(self.classifier.decoder):
             return None
         if len(documents.tokens) * self.classifier.encoder.size * 4 > self.recipe.cache_gigabytes * 1e9:
             return None

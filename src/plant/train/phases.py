@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from torch import nn
 from torch.nn import Parameter
 
 from plant.nn.classifier import Classifier
-from plant.nn.parts.protocols import LayeredEncoder
+from plant.nn.parts.protocols import LayeredEncoder, planted_ranker
 from plant.recipe.schema import Fit
 from plant.train.loop import Phase
 
@@ -36,8 +35,8 @@ def parameter_groups(classifier: Classifier, recipe: Fit) -> list[Group]:
         )
         for number, parameters in enumerate(layers)
     ]
-    ranker = getattr(classifier.decoder, "ranker", None)
-    planted = tuple(ranker.parameters()) if isinstance(ranker, nn.Module) else ()
+    ranker = planted_ranker(classifier.decoder)
+    planted = () if ranker is None else tuple(ranker.parameters())
     taken = {id(parameter) for parameters in (*layers, planted) for parameter in parameters}
     rest = tuple(p for p in classifier.parameters() if p.requires_grad and id(p) not in taken)
     above = [Group("ranker", planted, recipe.ranker_rate), Group("decoder", rest, 1.0)]

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from plant.nn.attention import masked_softmax
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
-from plant.values import Count, Dropout
+from plant.values import Count, Dropout, small
 
 
 class CrossAttention(nn.Module):
@@ -18,6 +18,8 @@ class CrossAttention(nn.Module):
     z_l = w . LayerNorm(softmax(q_l K' / sqrt(size)) V) + b. Labels are worked through `chunk` at a time, and computed
     again in the backward pass, so that no more than a chunk's vectors are held for each document.
     """
+
+    tiny = small(chunk=4)
 
     def __init__(self, input_size: int, n_labels: int, *, dropout: Dropout = 0.0, chunk: Count = 1024) -> None:
         super().__init__()

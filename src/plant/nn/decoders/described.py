@@ -9,7 +9,7 @@ from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.layers import Convolution, WordEmbedding
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import PADDING
-from plant.values import Count, Dropout
+from plant.values import Count, Dropout, small
 
 LABELS_AT_A_TIME = 64  # of similar lengths, so that little padding is read
 
@@ -21,6 +21,10 @@ class DescribedAttention(nn.Module):
     difference), and loss `described-bce` draws them together; predictions do not need it. A label without a
     description has no distance. `descriptions` are token numbers, 0 pads.
     """
+
+    starts_from = frozenset({"word_vectors"})
+    gives = frozenset({"description_distance"})
+    tiny = small(embedding=5, kernel=4)
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ from plant.nn.matching.search import (
 )
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN, Vocab
-from plant.values import Amount, Cosine, Count, Natural
+from plant.values import Amount, Cosine, Count, Natural, small
 
 Form = Literal["weighted", "sigmoid", "plain"]
 BLOCK = 2048  # tokens of the vocabulary that are compared with the words of names at once
@@ -62,6 +62,9 @@ class Interaction(nn.Module):
     """
 
     evident = True  # its attention is the evidence itself
+    takes_added = True  # the names, words and labels that were added after training
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(size=4)
 
     def __init__(
         self,
@@ -76,11 +79,11 @@ class Interaction(nn.Module):
         form: Form = "weighted",
         size: Count = 128,
         tune: bool = False,
-        slack: Natural = 3,
-        threshold: Cosine = 0.8,
-        least: Cosine = 0.6,
-        longest: bool = True,
-        covering: float = 0.85,
+        slack: Natural = Matching.slack,
+        threshold: Cosine = Matching.threshold,
+        least: Cosine = Matching.least,
+        longest: bool = Matching.longest,
+        covering: float = Matching.covering,
         scale: Amount = 16.0,
         absent: float = -3.0,
     ) -> None:

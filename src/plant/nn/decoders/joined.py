@@ -1,16 +1,19 @@
 """Interaction matching joined with a base decoder, trained together."""
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from plant.errors import RecipeError
 from plant.nn.decoders.interaction import Interaction
-from plant.nn.parts.protocols import AttentionDecoder, Decoder
+from plant.nn.parts.protocols import AttentionDecoder, Decoder, gives, planted_ranker, reads_windows
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN
+from plant.values import small
 
 Join = Literal["max", "sum"]
 
@@ -22,24 +25,32 @@ class Joined(nn.Module):
     label it has nothing to say: minus infinity before a maximum, the label's prior in a sum.
     """
 
+    inner = MappingProxyType({"base": "label-attention", "interaction": "interaction"})
     evident = True
+    tiny = small(join="sum", interaction={"size": 4})
 
     def __init__(
-        self, base: Decoder, interaction: Interaction, *, n_labels: int, n_words: int, join: Join = "max"
+        self, base: Decoder, interaction: Decoder, *, n_labels: int, vocab_size: int, join: Join = "max"
     ) -> None:
         super().__init__()
+        if not isinstance(interaction, Interaction):
+            raise RecipeError("decoder.interaction joins interaction matching only: leave its name away")
         self.base, self.interaction = base, interaction
-        self.n_labels, self.n_words, self.join = n_labels, n_words, join
-
-    @property
-    def ranker(self) -> nn.Module | None:
-        """The ranker of a planted base, which has a learning rate of its own."""
-        return getattr(self.base, "ranker", None)
+        self.n_labels, self.n_words, self.join = n_labels, vocab_size, join
 
     @property
     def reads_windows(self) -> bool:
         """Whether the base reads the encoder's windows, not its words."""
-        return getattr(self.base, "reads_windows", False)
+        return reads_windows(self.base)
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """The side results of the base."""
+        return gives(self.base)
+
+    def planted_ranker(self) -> nn.Module | None:
+        """The ranker of a planted base."""
+        return planted_ranker(self.base)
 
     def forward(self, encoded: Encoded) -> Decoded:
         decoded = self.base(self._known(encoded))

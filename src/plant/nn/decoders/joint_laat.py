@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.tensors import Decoded, Encoded
-from plant.values import Count, Natural
+from plant.values import Count, Natural, small
 
 
 class JointLAAT(nn.Module):
@@ -15,6 +15,9 @@ class JointLAAT(nn.Module):
     Vu et al. 2020. `parents` numbers the parent of each label from zero. What joins is the same for all labels of a
     document, so it adds one matrix product to their logits. Loss `joint-bce` trains both levels.
     """
+
+    gives = frozenset({"parent_logits"})
+    tiny = small(key_size=3, squeezed=2)
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from plant.nn.language.descriptions import Described, Descriptions
 from plant.nn.language.windows import Joining, at_words, decisive, joined, windows_of
 from plant.nn.parts.protocols import SubwordEncoder
 from plant.tensors import Batch, Decoded, Encoded, Windows
-from plant.values import Count, Natural
+from plant.values import Count, Natural, small
 
 
 class LabelDescriptions(nn.Module):
@@ -34,6 +34,7 @@ class LabelDescriptions(nn.Module):
     """
 
     reads_windows = evident = reads_titles = True
+    tiny = small(chunk=4, refresh=1, size=3)
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import PADDING
-from plant.values import Count
+from plant.values import Count, small
 
 
 class LSAN(nn.Module):
@@ -22,6 +22,9 @@ class LSAN(nn.Module):
     `word_vectors` give the labels' first vectors; without them the vectors start at random.
     `chunk` labels are held in memory at a time.
     """
+
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(attention=3, hidden=5, chunk=4)
 
     def __init__(
         self,

@@ -8,8 +8,9 @@
 Planting is building: the decoder is given a trained ranker and copies it. See docs/models/planted-decoder.md.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -26,8 +27,9 @@ from plant.nn.planting.inattention import Lists, distinct
 from plant.nn.planting.pieces import in_pieces
 from plant.nn.planting.ranker import Ranker
 from plant.nn.planting.sources import Inattention, Planting, Ranked, Static, spread_out
+from plant.registry import named_by
 from plant.tensors import Decoded, Encoded
-from plant.values import Count, Dropout, Natural
+from plant.values import Count, Dropout, Natural, small
 
 
 class PlantedDecoder(nn.Module):
@@ -39,6 +41,9 @@ class PlantedDecoder(nn.Module):
     `k` best positions survive `inattention`. `scales`: one weight per source, all 1 at the start. Further options are
     those of `LabelAttention`.
     """
+
+    starts_from = frozenset({"ranker"})
+    tiny = small(k=3)
 
     def __init__(
         self,
@@ -82,6 +87,21 @@ class PlantedDecoder(nn.Module):
         self.ranker: Ranker | None = deepcopy(ranker) if planted else None
         if static and relevance is not None:
             self._keep_lists(relevance)
+
+    @staticmethod
+    def needs(options: Mapping[str, Any]) -> frozenset[str]:
+        """Relevance for the static source, a ranker for the planted one, where they are on."""
+        sources = {"static": "relevance", "planted": "ranker"}
+        return named_by(PlantedDecoder) - {sources[source] for source in sources if not options.get(source, True)}
+
+    @property
+    def evident(self) -> bool:
+        """What is planted was measured to be evidence; attention that was only learned is none (docs/results.md)."""
+        return len(self.names) > 1
+
+    def planted_ranker(self) -> Ranker | None:
+        """The copy of the ranker that goes on learning."""
+        return self.ranker
 
     def forward(self, encoded: Encoded) -> Decoded:
         return Decoded(self.evidence(encoded) + self.prior)

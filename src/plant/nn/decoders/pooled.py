@@ -9,7 +9,7 @@ from plant.nn.attention import masked_max, masked_mean
 from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
-from plant.values import Count, Dropout
+from plant.values import Count, Dropout, small
 
 
 class MaxPool(nn.Module):
@@ -98,6 +98,8 @@ class ChunkMaxPool(nn.Module):
     Liu et al. 2017; the parts are those of adaptive pooling, taken over each document's own length. Learning that codes
     are rare keeps the bottleneck's units open: with `start_at_prior` they die in the first fifty steps.
     """
+
+    tiny = small(chunks=3, bottleneck=7)
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ class WindowPool(nn.Module):
     """
 
     reads_windows = evident = True
+    starts_from = frozenset({"transformer"})
 
     def __init__(
         self,

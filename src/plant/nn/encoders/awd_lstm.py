@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,7 @@ from plant.nn.language import awd_lstm as lm
 from plant.nn.language.quantized import Int8AWDLSTM
 from plant.tensors import Batch, Encoded
 from plant.text.vocab import PADDING
-from plant.values import Amount, Count
+from plant.values import Amount, Count, small
 
 CLASSIFIER_DROPOUTS = lm.Dropouts(
     embedding=0.05, input=0.4, hidden=0.3, weight=0.5, output=0.0
@@ -24,6 +25,25 @@ Place = tuple[lm.Carry, lm.Draw]
 """Where reading of a document stopped, and the weights drawn for the whole of it."""
 
 
+class Network(Protocol):
+    """What reads a text word by word: the AWD-LSTM, or its form with weights of eight bits."""
+
+    size: int
+
+    @property
+    def words(self) -> Tensor:
+        """The word vectors."""
+        ...
+
+    def draw(self) -> lm.Draw:
+        """The weights that a document is read with."""
+        ...
+
+    def __call__(
+        self, tokens: Int[Tensor, "batch time"], carry: lm.Carry | None, draw: lm.Draw
+    ) -> tuple[Float[Tensor, "batch time size"], lm.Carry]: ...
+
+
 class AWDLSTMEncoder(nn.Module):
     """States of the last layer, one per token; they start from a language model where one is given.
 
@@ -31,6 +51,9 @@ class AWDLSTMEncoder(nn.Module):
     each document from its last real token; its states stand at the tokens that they follow. `words` puts the word
     vectors beside the states: a state knows best what comes next, a decoder also asks which word stands here.
     """
+
+    starts_from = frozenset({"language_model"})
+    tiny = small(embedding=8, hidden=4, layers=2, dropout=0.0)
 
     def __init__(
         self,
@@ -53,45 +76,78 @@ class AWDLSTMEncoder(nn.Module):
             self.network.dropouts = dropouts
         self.direction = direction if language_model is None else language_model.direction
         self.words = words
-        self.size = self.network.size + words * self.network.words.shape[1]
+        self.size = _width(self.network, words=words)
 
     def forward(self, batch: Batch) -> Encoded:
-        if self.direction == "forward":
-            return Encoded(self._read(batch.tokens, None)[0], batch.tokens, batch.mask)
-        order = _from_the_end(batch.mask)
-        states = self._read(batch.tokens.gather(1, order), None)[0]
-        return Encoded(_reordered(states, order), batch.tokens, batch.mask)
+        return encode(self.network, batch, direction=self.direction, words=self.words)
 
     def read(
         self, tokens: Int[Tensor, "batch time"], carry: Place | None
     ) -> tuple[Float[Tensor, "batch time size"], Place]:
         """Go on where reading stopped; forward only, since the end of a document is where a backward model begins."""
-        if self.direction == "backward":
-            raise RecipeError(
-                "a backward encoder begins at the end of a document: set fit.segment = 0 to read it whole"
-            )
-        return self._read(tokens, carry)
+        return read_on(self.network, tokens, carry, direction=self.direction, words=self.words)
 
     def layer_modules(self) -> Sequence[nn.Module]:
         """Word vectors, then the layers from the first to the last."""
         return [nn.ParameterList([self.network.words]), *self.network.layers]
 
-    def quantized(self) -> "AWDLSTMEncoder":
+    def quantized(self) -> "Int8AWDLSTMEncoder":
         """A copy for inference on CPUs with weights of eight bits, a quarter of their memory."""
-        encoder = deepcopy(self).eval()
-        encoder.network = Int8AWDLSTM(encoder.network)  # type: ignore[assignment]  # it reads in the same way
-        return encoder
+        network = Int8AWDLSTM(deepcopy(self.network).eval())
+        return Int8AWDLSTMEncoder(network, direction=self.direction, words=self.words).eval()
 
-    def _read(self, tokens: Tensor, place: Place | None) -> tuple[Tensor, Place]:
-        if place is not None:
-            states, carry = self.network(tokens, *place)
-            return self._beside_words(states, tokens), (carry, place[1])
-        draw = self.network.draw()
-        states, carry = self.network(F.pad(tokens, (1, 0), value=PADDING), None, draw)
-        return self._beside_words(states[:, 1:], tokens), (carry, draw)
 
-    def _beside_words(self, states: Tensor, tokens: Tensor) -> Tensor:
-        return torch.cat([states, F.embedding(tokens, self.network.words)], dim=-1) if self.words else states
+class Int8AWDLSTMEncoder(nn.Module):
+    """Reads as the encoder it was made from, with weights of eight bits; not trainable."""
+
+    def __init__(self, network: Int8AWDLSTM, *, direction: lm.Direction, words: bool) -> None:
+        super().__init__()
+        self.network, self.direction, self.words = network, direction, words
+        self.size = _width(network, words=words)
+
+    def forward(self, batch: Batch) -> Encoded:
+        return encode(self.network, batch, direction=self.direction, words=self.words)
+
+    def read(
+        self, tokens: Int[Tensor, "batch time"], carry: Place | None
+    ) -> tuple[Float[Tensor, "batch time size"], Place]:
+        """Go on where reading stopped; forward only."""
+        return read_on(self.network, tokens, carry, direction=self.direction, words=self.words)
+
+
+def encode(network: Network, batch: Batch, *, direction: lm.Direction, words: bool) -> Encoded:
+    """The states of whole documents, read from their beginning or from their end."""
+    if direction == "forward":
+        return Encoded(_read(network, batch.tokens, None, words=words)[0], batch.tokens, batch.mask)
+    order = _from_the_end(batch.mask)
+    states = _read(network, batch.tokens.gather(1, order), None, words=words)[0]
+    return Encoded(_reordered(states, order), batch.tokens, batch.mask)
+
+
+def read_on(
+    network: Network, tokens: Int[Tensor, "batch time"], place: Place | None, *, direction: lm.Direction, words: bool
+) -> tuple[Float[Tensor, "batch time size"], Place]:
+    """The states of what comes next in documents that are read in pieces, and where reading stopped."""
+    if direction == "backward":
+        raise RecipeError("a backward encoder begins at the end of a document: set fit.segment = 0 to read it whole")
+    return _read(network, tokens, place, words=words)
+
+
+def _read(network: Network, tokens: Tensor, place: Place | None, *, words: bool) -> tuple[Tensor, Place]:
+    if place is not None:
+        states, carry = network(tokens, *place)
+        return _beside_words(states, tokens, network, words=words), (carry, place[1])
+    draw = network.draw()
+    states, carry = network(F.pad(tokens, (1, 0), value=PADDING), None, draw)
+    return _beside_words(states[:, 1:], tokens, network, words=words), (carry, draw)
+
+
+def _beside_words(states: Tensor, tokens: Tensor, network: Network, *, words: bool) -> Tensor:
+    return torch.cat([states, F.embedding(tokens, network.words)], dim=-1) if words else states
+
+
+def _width(network: Network, *, words: bool) -> int:
+    return network.size + words * network.words.shape[1]
 
 
 def _from_the_end(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:

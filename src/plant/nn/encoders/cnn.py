@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from plant.nn.layers import Convolution, WordEmbedding
 from plant.tensors import Batch, Encoded
-from plant.values import Count, Counts, Dropout
+from plant.values import Count, Counts, Dropout, small
 
 
 class CNN(nn.Module):
@@ -18,6 +18,9 @@ class CNN(nn.Module):
     kernels with a pooling decoder. The stride is 1 for all, so that every token keeps its position.
     `residual` puts the words themselves beside the convolutions, so that few notes are enough to learn from words.
     """
+
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(embedding=5, kernels=[4, 3], filters=4)
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from plant.nn.layers import BatchNorm, Convolution, SqueezeExcitation, WordEmbedding
 from plant.tensors import Batch, Encoded
-from plant.values import Count, Dropout
+from plant.values import Count, Dropout, small
 
 
 class EffectiveCAN(nn.Module):
@@ -14,6 +14,9 @@ class EffectiveCAN(nn.Module):
 
     Liu et al. 2021. No code of the authors was found: `filters`, `width` and `reduction` are our choice.
     """
+
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(embedding=5, filters=6, width=2, kernel=3, reduction=1)
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from plant.nn.layers import WordEmbedding
 from plant.tensors import Batch, Encoded
-from plant.values import Count, Dropout
+from plant.values import Count, Dropout, small
 
 HASH_FACTOR = 116_049_371  # a prime well above any vocabulary, so that the order of words matters
 
@@ -19,6 +19,9 @@ class Embedding(nn.Module):
     of their document, so that their mean over time is the mean over all words and n-grams, which is FastText's
     document vector; its end-of-sentence word is left out.
     """
+
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(size=8, ngrams=3, buckets=50)
 
     def __init__(
         self,

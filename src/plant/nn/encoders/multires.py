@@ -6,11 +6,14 @@ from torch import Tensor, nn
 
 from plant.nn.layers import BatchNorm, Convolution, WordEmbedding
 from plant.tensors import Batch, Encoded
-from plant.values import Count, Counts, Dropout
+from plant.values import Count, Counts, Dropout, small
 
 
 class MultiRes(nn.Module):
     """One branch per kernel width: a convolution, then a residual block; Li and Yu 2020."""
+
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(embedding=5, kernels=[3, 6], filters=4)
 
     def __init__(
         self,

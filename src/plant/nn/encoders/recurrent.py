@@ -6,11 +6,14 @@ from torch import Tensor, nn
 
 from plant.nn.layers import WordEmbedding, without_padding
 from plant.tensors import Batch, Encoded
-from plant.values import Count, Dropout
+from plant.values import Count, Dropout, small
 
 
 class BiLSTM(nn.Module):
     """States of a forward and a backward LSTM side by side; the defaults are LAAT's (Vu et al. 2020)."""
+
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(embedding=5, hidden=4, layers=2)
 
     def __init__(
         self,
@@ -37,6 +40,9 @@ class BiLSTM(nn.Module):
 
 class BiGRU(nn.Module):
     """States of a forward and a backward GRU side by side; the defaults are those of CAML's comparison (2018)."""
+
+    starts_from = frozenset({"word_vectors"})
+    tiny = small(embedding=5, hidden=4)
 
     def __init__(
         self,

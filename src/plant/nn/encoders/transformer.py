@@ -13,7 +13,7 @@ from plant.nn.language.transformer import Transformer, check_window, network_of,
 from plant.nn.language.windows import Layout, Plan, innermost, lay_out
 from plant.tensors import Batch, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
-from plant.values import Count, Natural
+from plant.values import Count, Natural, small
 
 WINDOWS_AT_ONCE = 128  # that go through the network together, whatever the batch
 
@@ -40,6 +40,9 @@ class TransformerEncoder(nn.Module):
     With `max_windows` words beyond them are not read, as the fitted coder's facts say. `full_windows` pads every window
     to its full length, for decoders whose weights are those of positions. `recompute` trades time for memory.
     """
+
+    starts_from = frozenset({"transformer"})
+    tiny = small(pieces=100, hidden=8, layers=2, heads=2, window=4, overlap=1)
 
     def __init__(
         self,
@@ -103,9 +106,10 @@ class TransformerEncoder(nn.Module):
 
     def layer_modules(self) -> Sequence[nn.Module]:
         """Embeddings, then the layers from the first to the last; the whole network where it does not part them."""
-        layers = getattr(getattr(self.network, "encoder", None), "layer", None)
-        embeddings = getattr(self.network, "embeddings", None)
-        return [self.network] if layers is None or embeddings is None else [embeddings, *layers]
+        modules: dict[str, nn.Module] = dict(self.network.named_modules())
+        if not {"embeddings", "encoder.layer"} <= modules.keys():
+            return [self.network]
+        return [modules["embeddings"], *modules["encoder.layer"].children()]
 
     def train(self, mode: bool = True) -> "TransformerEncoder":
         """A frozen network stays as it is, without dropout."""

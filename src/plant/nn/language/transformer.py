@@ -8,12 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from plant.errors import InputError, RecipeError
-from plant.text.subwords import MISSING, SubwordTokenizer, tokenizer_from_json
+from plant.text.subwords import MISSING, SubwordTokenizer
 
 POSITIONS = 512
 POOLER = "pooler."  # weights that turn the first state into a summary: the decoder's business, not the encoder's
@@ -27,17 +25,6 @@ class Transformer:
     tokenizer: SubwordTokenizer
     weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
     pooler: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
-
-    def pack(self) -> dict[str, NDArray[Any]]:
-        """Configuration and tokenizer as arrays of UTF-8; the weights are the classifier's."""
-        texts = {"config": json.dumps(dict(self.config)), "tokenizer": self.tokenizer.to_json()}
-        return {name: np.frombuffer(text.encode(), np.uint8) for name, text in texts.items()}
-
-
-def unpack_transformer(arrays: Mapping[str, NDArray[Any]]) -> Transformer:
-    """The configuration and tokenizer that `pack` wrote."""
-    config, tokenizer = (arrays[name].tobytes().decode() for name in ("config", "tokenizer"))
-    return Transformer(json.loads(config), tokenizer_from_json(tokenizer))
 
 
 def read_folder(folder: Path | str) -> Transformer:

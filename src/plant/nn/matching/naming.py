@@ -14,7 +14,7 @@ from plant.data.corpus import TrainingView
 from plant.data.mentions import Mention, mined_mentions
 from plant.nn.matching.names import Names
 from plant.nn.matching.search import Matching, identical, phrases_of, read, search
-from plant.nn.parts.build import MATCHING
+from plant.nn.parts.build import decoders_of
 from plant.recipe.schema import Recipe
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import UNKNOWN, Vocab
@@ -97,10 +97,8 @@ def lent_names(
 
 def matching_of(recipe: Recipe) -> Matching:
     """How the recipe's decoder searches names."""
-    part = recipe.decoder
-    options: Mapping[str, object] = part.options if part.name == MATCHING else part.options.get(MATCHING, {})
-    known = {field.name for field in fields(Matching)}
-    return Matching(**{key: value for key, value in options.items() if key in known})  # type: ignore[arg-type]
+    options = decoders_of(recipe).get("interaction", {})
+    return Matching(**{field.name: options[field.name] for field in fields(Matching) if field.name in options})
 
 
 def book_mentions(book: CodeBook, codes: Iterable[str], vocab: Vocab) -> Iterator[Mention]:

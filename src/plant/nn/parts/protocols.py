@@ -48,6 +48,15 @@ class SubwordEncoder(Encoder, Protocol):
 
 
 @runtime_checkable
+class QuantizableEncoder(Encoder, Protocol):
+    """An encoder that has a form with weights of eight bits."""
+
+    def quantized(self) -> Encoder:
+        """A copy for inference on CPUs."""
+        ...
+
+
+@runtime_checkable
 class StatefulEncoder(Encoder, Protocol[Carry]):
     """An encoder that can go on where it stopped: reading in pieces gives what reading at once gives."""
 
@@ -68,6 +77,14 @@ class AttentionDecoder(Decoder, Protocol):
     """A decoder that can say, afterwards, where it looked for each label."""
 
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]: ...
+
+
+@runtime_checkable
+class EvidentDecoder(AttentionDecoder, Protocol):
+    """A decoder that says whether its attention is the evidence itself, so that nothing need be asked besides."""
+
+    @property
+    def evident(self) -> bool: ...
 
 
 @runtime_checkable
@@ -105,10 +122,72 @@ class SegmentDecoder(Decoder, Protocol):
 
 
 @runtime_checkable
+class WindowDecoder(Decoder, Protocol):
+    """A decoder that says whether it reads the encoder's windows instead of its words."""
+
+    @property
+    def reads_windows(self) -> bool: ...
+
+
+@runtime_checkable
+class RankedDecoder(Decoder, Protocol):
+    """A decoder into which a ranker may be planted, which learns at a rate of its own."""
+
+    def planted_ranker(self) -> nn.Module | None: ...
+
+
+@runtime_checkable
+class TitleDecoder(Decoder, Protocol):
+    """A decoder that knows a label by its title alone, so that labels can be added to a trained one."""
+
+    reads_titles: bool
+
+
+@runtime_checkable
+class ExtraDecoder(Decoder, Protocol):
+    """A decoder that gives side results, by these names, to losses that ask for them."""
+
+    @property
+    def gives(self) -> frozenset[str]: ...
+
+
+def reads_windows(decoder: Decoder) -> bool:
+    """Whether a decoder reads windows; most read words."""
+    return isinstance(decoder, WindowDecoder) and decoder.reads_windows
+
+
+def planted_ranker(decoder: Decoder) -> nn.Module | None:
+    """The ranker of a decoder, if one is planted."""
+    return decoder.planted_ranker() if isinstance(decoder, RankedDecoder) else None
+
+
+def reads_titles(decoder: Decoder) -> bool:
+    """Whether a decoder knows labels by their titles alone."""
+    return isinstance(decoder, TitleDecoder) and decoder.reads_titles
+
+
+def gives(decoder: Decoder) -> frozenset[str]:
+    """The side results of a decoder."""
+    return decoder.gives if isinstance(decoder, ExtraDecoder) else frozenset()
+
+
+@runtime_checkable
 class Loss(Protocol):
     """Turns logits and targets into one number."""
 
     def __call__(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]: ...
+
+
+@runtime_checkable
+class ExtraLoss(Loss, Protocol):
+    """A loss that asks the decoder for side results by these names."""
+
+    asks: frozenset[str]
+
+
+def asks(loss: Loss) -> frozenset[str]:
+    """The side results that a loss needs of the decoder."""
+    return loss.asks if isinstance(loss, ExtraLoss) else frozenset()
 
 
 class TokenLists(Protocol):

@@ -1,10 +1,14 @@
 """Every part by name."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from plant.nn import losses
 from plant.nn.decoders.block_attention import BlockAttention
 from plant.nn.decoders.cross_attention import CrossAttention
 from plant.nn.decoders.described import DescribedAttention
 from plant.nn.decoders.interaction import Interaction
+from plant.nn.decoders.joined import Joined
 from plant.nn.decoders.joint_laat import JointLAAT
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.label_descriptions import LabelDescriptions
@@ -17,6 +21,7 @@ from plant.nn.encoders.cnn import CNN
 from plant.nn.encoders.effective_can import EffectiveCAN
 from plant.nn.encoders.embedding import Embedding
 from plant.nn.encoders.multires import MultiRes
+from plant.nn.encoders.nothing import Nothing
 from plant.nn.encoders.recurrent import BiGRU, BiLSTM
 from plant.nn.encoders.transformer import TransformerEncoder
 from plant.nn.parts.protocols import Decoder, Encoder, Loss
@@ -32,6 +37,7 @@ ENCODERS: Registry[Encoder] = Registry(
         "effective-can": EffectiveCAN,
         "embedding": Embedding,
         "multires": MultiRes,
+        "none": Nothing,
         "transformer": TransformerEncoder,
     },
 )
@@ -44,6 +50,7 @@ DECODERS: Registry[Decoder] = Registry(
         "cross-attention": CrossAttention,
         "described-attention": DescribedAttention,
         "interaction": Interaction,
+        "joined": Joined,
         "joint-laat": JointLAAT,
         "label-attention": LabelAttention,
         "label-descriptions": LabelDescriptions,
@@ -69,3 +76,5 @@ LOSSES: Registry[Loss] = Registry(
         "rebalanced": losses.Rebalanced,
     },
 )
+
+TABLES: Mapping[str, Registry[Any]] = {table.kind: table for table in (ENCODERS, DECODERS, LOSSES)}
