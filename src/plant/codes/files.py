@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.codes.codebook import CodeBook
-from plant.errors import ArtifactError, InputError
+from plant.errors import ArtifactError, InputError, quotable
 from plant.store.artifact import atomic_file
 
 SYNONYM_SEPARATOR = "|"
@@ -146,10 +146,10 @@ def _check_columns(columns: Sequence[str], path: Path, language: str) -> None:
     wanted = ["code", f"description_{language}"] if language else ["code"]
     missing = [name for name in wanted if name not in columns]
     if missing:
-        found = ", ".join(columns) or "none: the file is empty"
+        found = ", ".join(map(quotable, columns)) or "none: the file is empty"
         raise InputError(f"{path}: no column {' and no column '.join(missing)}; found: {found}; expected: {COLUMNS}")
     if len(set(columns)) < len(columns):
-        raise InputError(f"{path}: two columns have the same name; found: {', '.join(columns)}")
+        raise InputError(f"{path}: two columns have the same name; found: {', '.join(map(quotable, columns))}")
 
 
 def _entry(cells: Mapping[str, str], language: str) -> Entry:
