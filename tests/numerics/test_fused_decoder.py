@@ -9,8 +9,8 @@ from torch.testing import assert_close
 
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
-from plant.nn.planting.ranker import RANKERS
 from plant.nn.planting import inattention, pairs
+from plant.nn.planting.ranker import RANKERS
 from plant.relevance.relevance import Relevance
 from plant.tensors import Encoded
 

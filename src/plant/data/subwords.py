@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, Subwords
 from plant.errors import InputError
+from plant.store.ragged import offsets
 from plant.text.subwords import Cut, SubwordTokenizer
 
 TEXTS_AT_A_TIME = 256
@@ -28,8 +29,7 @@ def with_subwords(documents: Documents, tokenizer: SubwordTokenizer) -> Document
         numbers.append(cut.numbers[kept])
         words.append(owners)
         lengths.append(len(owners))
-    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-    return replace(documents, subwords=Subwords(np.concatenate(numbers), np.concatenate(words), starts))
+    return replace(documents, subwords=Subwords(np.concatenate(numbers), np.concatenate(words), offsets(lengths)))
 
 
 def _cuts(documents: Documents, tokenizer: SubwordTokenizer) -> Iterator[Cut]:

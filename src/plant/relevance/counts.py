@@ -8,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
+from plant.store.ragged import offsets, owners
 from plant.text.vocab import SPECIAL
 
 _STRIDE = 16  # most labels meet few tokens, so a row is read in strides and empty ones are passed by
@@ -68,8 +69,7 @@ class Incidence:
     def most_pairs(self) -> NDArray[np.int64]:
         """A bound on the number of tokens that occur with each label."""
         lengths = np.diff(self.token_starts)[self.documents]
-        totals = np.concatenate([[0], np.cumsum(lengths)])
-        return np.minimum(np.diff(totals[self.document_starts]), self.n_tokens)
+        return np.minimum(np.diff(offsets(lengths)[self.document_starts]), self.n_tokens)
 
 
 def token_type(n_tokens: int) -> type[np.uint16] | type[np.int32]:
@@ -80,16 +80,15 @@ def token_type(n_tokens: int) -> type[np.uint16] | type[np.int32]:
 def incidence(documents: Documents, *, n_tokens: int, n_labels: int) -> Incidence:
     """The distinct tokens of each document, without padding and unknown words, and the documents of each label."""
     lengths = _distinct_lengths(documents.tokens, documents.token_starts, n_tokens, len(SPECIAL))
-    token_starts = np.concatenate([[0], np.cumsum(lengths)])
+    token_starts = offsets(lengths)
     tokens = np.empty(token_starts[-1], dtype=token_type(n_tokens))
     token_counts = _fill_distinct(documents.tokens, documents.token_starts, n_tokens, len(SPECIAL), tokens)
-    owners = np.repeat(np.arange(len(documents), dtype=np.int32), np.diff(documents.label_starts))
-    label_counts = np.bincount(documents.labels, minlength=n_labels)
+    labelled = owners(documents.label_starts).astype(np.int32)
     return Incidence(
         token_starts=token_starts,
         tokens=tokens,
-        document_starts=np.concatenate([[0], np.cumsum(label_counts)]),
-        documents=owners[np.argsort(documents.labels, kind="stable")],
+        document_starts=offsets(documents.label_counts(n_labels)),
+        documents=labelled[np.argsort(documents.labels, kind="stable")],
         token_counts=token_counts,
     )
 
@@ -125,8 +124,7 @@ def label_blocks(found: Incidence, *, most_pairs: int = 1_000_000) -> list[range
 
 def _keyed(counts: Counts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """One number per pair that sorts by label, then by token; and the counts."""
-    labels = np.repeat(np.arange(len(counts.label_counts)), np.diff(counts.starts))
-    return labels * n_tokens + counts.tokens, counts.together
+    return owners(counts.starts) * n_tokens + counts.tokens, counts.together
 
 
 def _summed(parts: list[NDArray[np.int64] | NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from plant.codes.codebook import CodeBook
 from plant.errors import InputError
 from plant.evaluate.scores.forms import Ranked
-from plant.evaluate.scores.lists import Lists, starts_of, taken
+from plant.evaluate.scores.lists import Lists, taken
 from plant.evaluate.scores.rows import identifier_of, is_table, json_rows, list_of, number_of, table_rows
 from plant.evaluate.scores.scored import Frame, Scored, gold_lists
 from plant.store.artifact import atomic_file
+from plant.store.ragged import offsets
 
 Task = Literal["cantemist", "codiesp"]
 
@@ -161,7 +162,7 @@ def _prediction_file(columns: _Columns, path: Path) -> PredictionFile:
     return PredictionFile(
         ids=tuple(columns.documents),
         codes=tuple(columns.codes),
-        lists=Lists(labels[order], starts_of(np.bincount(documents[order], minlength=len(columns.documents)))),
+        lists=Lists(labels[order], offsets(np.bincount(documents[order], minlength=len(columns.documents)))),
         values=None if values is None else values[order].astype(np.float32),
         flags=None if flags is None else flags[order],
         remarks=(f"{repeats:,} repeated codes were left out of the lists",) if repeats else (),

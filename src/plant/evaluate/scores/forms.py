@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.errors import InputError
-from plant.evaluate.scores.lists import Lists, Mask, starts_of
+from plant.evaluate.scores.lists import Lists, Mask
+from plant.store.ragged import offsets
 
 Values = NDArray[np.float32]
 UNRANKED = np.iinfo(np.int64).max
@@ -105,7 +106,7 @@ class Dense:
             passing = self.values[rows] >= self.thresholds
             labels.append((np.flatnonzero(passing) % passing.shape[1]).astype(np.int32))
             lengths.append(np.count_nonzero(passing, axis=1))
-        return Lists(np.concatenate(labels), starts_of(np.concatenate(lengths)))
+        return Lists(np.concatenate(labels), offsets(np.concatenate(lengths)))
 
     def scores_of(self, entries: Lists) -> NDArray[np.float64]:
         scores = np.full(len(entries.labels), -np.inf)
@@ -199,7 +200,7 @@ class Ranked:
         order = np.lexsort((-values, labels))
         n_labels = int(max(labels.max(initial=-1), gold.labels.max(initial=-1))) + 1
         listed = np.bincount(labels, minlength=n_labels)
-        first = starts_of(listed)[:-1]
+        first = offsets(listed)[:-1]
         run_starts, run_lengths = _runs(labels[order], values[order])
         above = np.empty(len(labels), np.int64)
         tied = np.empty(len(labels), np.int64)
@@ -263,7 +264,7 @@ class Constant:
 
     def accepted(self) -> Lists:
         labels = np.flatnonzero((self.values >= self.threshold) & (self._places() != UNRANKED)).astype(np.int32)
-        return Lists(np.tile(labels, self.n_documents), starts_of([len(labels)] * self.n_documents))
+        return Lists(np.tile(labels, self.n_documents), offsets([len(labels)] * self.n_documents))
 
     def scores_of(self, entries: Lists) -> NDArray[np.float64]:
         return self.values[entries.labels].astype(np.float64)
@@ -301,7 +302,7 @@ def ranked(labels: NDArray[np.integer], values: NDArray[np.floating], *, thresho
     n_documents, k = labels.shape
     flat = labels.reshape(-1).astype(np.int32)
     scores = values.reshape(-1).astype(np.float32)
-    lists = Lists(flat, starts_of(np.full(n_documents, k)))
+    lists = Lists(flat, offsets(np.full(n_documents, k)))
     return Ranked(lists, scores >= thresholds.astype(np.float32)[flat], scores)
 
 
