@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plant.data.sources import checked, open_source
 from plant.data.sources.delimited import Dialect, RowError, read_rows
-from plant.data.sources.mimic import Part, gathered
+from plant.data.sources.mimic import NotePart, gathered
 from plant.types import Note, Span
 from tests.source_samples import as_cells, as_record, delimited, json_lines
 
@@ -103,7 +103,7 @@ def through_file(name: str, content: bytes) -> list[Note]:
 
 @given(st.lists(st.sampled_from("abcd"), max_size=12))
 def test_gathering_gives_each_admission_once_with_all_its_parts_in_order(admissions: list[str]) -> None:
-    parts = [Part(admission, "p", (-place,), str(place)) for place, admission in enumerate(admissions)]
+    parts = [NotePart(admission, "p", (-place,), str(place)) for place, admission in enumerate(admissions)]
     expected = {admission: admissions.count(admission) for admission in set(admissions) - {"d"}}
     found = list(gathered(iter(parts), expected))
     assert sorted(part.text for group in found for part in group) == sorted(p.text for p in parts if p.admission != "d")

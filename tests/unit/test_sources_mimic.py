@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plant.data.sources import Source, SourceOptions, checked, open_source
-from plant.data.sources.mimic import Part, gathered
+from plant.data.sources.mimic import NotePart, gathered
 from plant.errors import InputError
 from plant.types import Note
 from tests.source_samples import event, mimic3, mimic4, summary, table
@@ -216,10 +216,10 @@ def test_progress_is_told_of_the_passes_before_the_first_note(tmp_path: Path) ->
 def test_an_admission_waits_in_memory_only_until_its_last_part() -> None:
     read: list[str] = []
 
-    def parts() -> Iterable[Part]:
+    def parts() -> Iterable[NotePart]:
         for admission in ("1", "2", "1", "3"):
             read.append(admission)
-            yield Part(admission, "p", (len(read),), f"text {len(read)}")
+            yield NotePart(admission, "p", (len(read),), f"text {len(read)}")
 
     admissions = gathered(parts(), {"1": 2, "2": 1, "3": 1})
     assert [part.text for part in next(iter(admissions))] == ["text 2"]

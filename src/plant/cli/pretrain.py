@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from plant.train.masked import Epoch as MaskedEpoch
     from plant.types import Progress
 
-HELP = "train a language model, or a recipe's transformer, on the notes' text (goes on where a killed run stopped)"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="folder that `plant prepare` wrote")

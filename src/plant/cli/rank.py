@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from plant.text.vocab import Vocab
 
-HELP = "train the ranker of words for each code on a relevance (goes on where a killed run stopped)"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("relevance", metavar="RELEVANCE", help="folder that `plant relate` wrote")

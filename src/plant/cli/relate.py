@@ -6,8 +6,6 @@ from pathlib import Path
 from plant.cli.console import progress, say
 from plant.cli.options import add_recipe_options, chosen_recipe
 
-HELP = "find the words that say most about each code (mutual information, fitted notes only)"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="folder that `plant prepare` wrote")

@@ -10,7 +10,6 @@ from typing import Any
 
 from plant.codes.codebook import CodeBook
 from plant.errors import ArtifactError, InputError, quotable
-from plant.store.artifact import atomic_file
 
 SYNONYM_SEPARATOR = "|"
 COLUMNS = "code, description, parent, synonyms (the last two may be missing, synonyms are separated by |)"
@@ -43,12 +42,6 @@ def read_codebook(path: Path | str, *, system: str = "other", language: str = ""
         synonyms={code: entry.names[1:] for code, entry in entries.items() if entry.names[1:]},
         parents={code: entry.parent for code, entry in entries.items() if entry.parent},
     )
-
-
-def write_codebook(book: CodeBook, path: Path | str) -> None:
-    """Write a code book as JSON lines, whole or not at all."""
-    with atomic_file(path) as unfinished:
-        unfinished.write_text(codebook_to_jsonl(book), encoding="utf-8")
 
 
 def codebook_to_jsonl(book: CodeBook) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.store.ragged import offsets, owners, places
+from plant.store.ragged import Ragged, offsets, owners, places
 from plant.text.vocab import Vocab
 
 
@@ -22,7 +22,7 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True)
-class Subwords:
+class FlatSubwords:
     """Sub-words as flat arrays: document d owns `numbers[starts[d]:starts[d + 1]]`; `words` are places in it."""
 
     numbers: NDArray[np.int32]
@@ -51,7 +51,7 @@ class Documents:
     evidence_starts: NDArray[np.int64]
     text: NDArray[np.uint8]
     text_starts: NDArray[np.int64]
-    subwords: Subwords | None = None
+    subwords: FlatSubwords | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -144,29 +144,29 @@ def gold_codes(corpus: Corpus, role: Role) -> list[tuple[str, ...]]:
 def take(documents: Documents, rows: NDArray[np.intp]) -> Documents:
     """Copies of the documents in `rows`, in that order."""
     tokens = places(documents.token_starts, rows)
-    labels = places(documents.label_starts, rows)
+    labels = Ragged(documents.labels, documents.label_starts).take(rows)
     evidence = places(documents.evidence_starts, rows)
-    text = places(documents.text_starts, rows)
+    text = Ragged(documents.text, documents.text_starts).take(rows)
     return Documents(
         ids=tuple(documents.ids[row] for row in rows),
         tokens=documents.tokens[tokens.values],
         token_starts=tokens.starts,
-        labels=documents.labels[labels.values],
+        labels=labels.values,
         label_starts=labels.starts,
         char_starts=documents.char_starts[tokens.values],
         char_ends=documents.char_ends[tokens.values],
         evidence_labels=documents.evidence_labels[evidence.values],
         evidence_spans=documents.evidence_spans[evidence.values],
         evidence_starts=evidence.starts,
-        text=documents.text[text.values],
+        text=text.values,
         text_starts=text.starts,
         subwords=None if documents.subwords is None else _take_subwords(documents.subwords, rows),
     )
 
 
-def _take_subwords(subwords: Subwords, rows: NDArray[np.intp]) -> Subwords:
+def _take_subwords(subwords: FlatSubwords, rows: NDArray[np.intp]) -> FlatSubwords:
     kept = places(subwords.starts, rows)
-    return Subwords(subwords.numbers[kept.values], subwords.words[kept.values], kept.starts)
+    return FlatSubwords(subwords.numbers[kept.values], subwords.words[kept.values], kept.starts)
 
 
 def renumber_labels(documents: Documents, kept: NDArray[np.int64], *, n_labels: int) -> Documents:

@@ -16,7 +16,7 @@ Tokens = NDArray[np.uint16 | np.int32]
 
 
 @dataclass(frozen=True)
-class Counts:
+class PairCounts:
     """Document counts: of all tokens, of some labels, and of their pairs.
 
     The tokens that occur with label l stand in rising order between `starts[l]` and `starts[l + 1]` of `tokens`;
@@ -30,10 +30,10 @@ class Counts:
     tokens: Tokens
     together: NDArray[np.int32]
 
-    def __add__(self, other: "Counts") -> "Counts":
+    def __add__(self, other: "PairCounts") -> "PairCounts":
         n_tokens, n_labels = len(self.token_counts), len(self.label_counts)
         keys, together = _summed([*_keyed(self, n_tokens), *_keyed(other, n_tokens)])
-        return Counts(
+        return PairCounts(
             n_documents=self.n_documents + other.n_documents,
             token_counts=self.token_counts + other.token_counts,
             label_counts=self.label_counts + other.label_counts,
@@ -93,7 +93,7 @@ def incidence(documents: Documents, *, n_tokens: int, n_labels: int) -> Incidenc
     )
 
 
-def count(found: Incidence, labels: range | None = None) -> Counts:
+def count(found: Incidence, labels: range | None = None) -> PairCounts:
     """The counts of a run of neighbouring labels, of all without `labels`."""
     labels = range(found.n_labels) if labels is None else labels
     starts = found.document_starts[labels.start : labels.stop + 1]
@@ -101,7 +101,7 @@ def count(found: Incidence, labels: range | None = None) -> Counts:
     tokens = np.empty(most, dtype=found.tokens.dtype)
     together = np.empty(most, dtype=np.int32)
     ends = _count_pairs(found.token_starts, found.tokens, starts, found.documents, found.n_tokens, tokens, together)
-    return Counts(
+    return PairCounts(
         n_documents=found.n_documents,
         token_counts=found.token_counts,
         label_counts=np.diff(starts),
@@ -122,7 +122,7 @@ def label_blocks(found: Incidence, *, most_pairs: int = 1_000_000) -> list[range
     return [*blocks, range(first, found.n_labels)] if found.n_labels else []
 
 
-def _keyed(counts: Counts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _keyed(counts: PairCounts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """One number per pair that sorts by label, then by token; and the counts."""
     return owners(counts.starts) * n_tokens + counts.tokens, counts.together
 

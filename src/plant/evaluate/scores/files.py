@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
 from plant.errors import InputError
-from plant.evaluate.scores.forms import Ranked
+from plant.evaluate.scores.forms import RankedLists
 from plant.evaluate.scores.lists import Lists, taken
 from plant.evaluate.scores.rows import identifier_of, is_table, json_rows, list_of, number_of, table_rows
 from plant.evaluate.scores.scored import Frame, Scored, gold_lists
@@ -118,7 +118,7 @@ def scored_from_files(
         ids=ids,
         codes=codes,
         gold=gold_lists(gold.values(), codes),
-        scores=Ranked(lists, flags, values),
+        scores=RankedLists(lists, flags, values),
         train_counts=np.array([counts[code] for code in codes], dtype=np.int64),
         train_documents=len(train or {}),
         codebook=codebook,

@@ -73,7 +73,7 @@ def lists_of_mask(mask: NDArray[np.generic]) -> Lists:
     return Lists(labels.astype(np.int32), offsets(np.bincount(documents, minlength=len(mask))))
 
 
-def taken(lists: Lists, rows: NDArray[np.int64]) -> tuple[Lists, NDArray[np.int64]]:
+def taken(lists: Lists, rows: NDArray[np.integer]) -> tuple[Lists, NDArray[np.int64]]:
     """The lists of some documents in the order asked for, and which flat entries they are."""
     kept = places(lists.starts, rows)
     return Lists(lists.labels[kept.values], kept.starts), kept.values
