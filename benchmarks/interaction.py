@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from plant.nn.decoders.interaction import Interaction
 from plant.nn.matching.names import Names
+from plant.store.ragged import offsets
 from plant.tensors import Encoded
 
 VOCAB, SIZE, RUNS = 20_000, 128, 3
@@ -37,7 +38,7 @@ def made_up_names(n_labels: int) -> Names:
     lengths = random.integers(2, 9, n_labels)
     return Names(
         words=drawn_words(random, int(lengths.sum())),
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        starts=offsets(lengths),
         labels=np.arange(n_labels, dtype=np.int32),
         support=np.zeros(n_labels, np.int32),
         log_odds=np.zeros(n_labels, np.float32),

@@ -38,6 +38,7 @@ def made_up(n_labels: int, *, n_documents: int = DOCUMENTS, seed: int = 0) -> An
     """A training view of made-up notes: frequent and rare words, every label in at least one note."""
     from plant.codes.codebook import CodeBook
     from plant.data.corpus import Documents, TrainingView
+    from plant.store.ragged import offsets
     from plant.text.vocab import Vocab
 
     random = np.random.default_rng(seed)
@@ -56,7 +57,7 @@ def made_up(n_labels: int, *, n_documents: int = DOCUMENTS, seed: int = 0) -> An
     nothing, none = np.zeros(n_documents + 1, np.int64), np.empty(0, np.int32)
     documents = Documents(
         ids=("",) * n_documents, tokens=tokens[: starts[-1]], token_starts=starts,
-        labels=labels[new], label_starts=np.concatenate([[0], np.cumsum(new.sum(1))]),
+        labels=labels[new], label_starts=offsets(new.sum(1)),
         char_starts=none, char_ends=none, evidence_labels=none, evidence_spans=none.reshape(0, 2),
         evidence_starts=nothing, text=np.empty(0, np.uint8), text_starts=nothing,
     )  # fmt: skip

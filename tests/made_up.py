@@ -9,21 +9,22 @@ from plant.data.builder import build_corpus
 from plant.data.corpus import Corpus, Documents
 from plant.data.roles import Plan
 from plant.recipe.schema import Prepare
+from plant.store.ragged import Ragged
 from plant.types import Note
 
 
 def documents_of(tokens: Sequence[Sequence[int]], *, labels: Sequence[Sequence[int]]) -> Documents:
     """Documents of token numbers and label numbers; each token is one character long."""
-    lengths = [len(row) for row in tokens]
-    flat = np.concatenate([np.empty(0, np.int32), *(np.asarray(row, np.int32) for row in tokens)])
-    places = np.concatenate([np.empty(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])
+    words = Ragged.of(tokens, np.int32)
+    marked = Ragged.of([sorted(row) for row in labels], np.int32)
+    places = Ragged.of([range(len(row)) for row in tokens], np.int32).values
     nothing = np.zeros(len(tokens) + 1, np.int64)
     return Documents(
         ids=tuple(f"note-{row}" for row in range(len(tokens))),
-        tokens=flat,
-        token_starts=_starts(lengths),
-        labels=np.concatenate([np.empty(0, np.int32), *(np.asarray(sorted(row), np.int32) for row in labels)]),
-        label_starts=_starts([len(row) for row in labels]),
+        tokens=words.values,
+        token_starts=words.starts,
+        labels=marked.values,
+        label_starts=marked.starts,
         char_starts=places,
         char_ends=places + 1,
         evidence_labels=np.empty(0, np.int32),
@@ -52,7 +53,3 @@ def corpus_of(notes: Sequence[Note], *, plan: Plan | None = None, min_count: int
     """A corpus in memory."""
     book = CodeBook("other", (), {f"C{label}": f"the sign c{label}x" for label in range(100)})
     return build_corpus(notes, book, Prepare(min_count=min_count), plan=plan)
-
-
-def _starts(lengths: Sequence[int]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,7 +1,11 @@
 """Everything that can be the user's to mend: one clear line, exit code 2, no traceback."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+NAME = re.compile(r"[\w.-]+ [\w.-]+|\S+")
+LONGEST_NAME = 60
 
 
 class PlantError(Exception):
@@ -30,3 +34,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, names, n=1)
     hint = f". Did you mean {near[0]!r}?" if near else ""
     return f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}{hint}"
+
+
+def quotable(name: str) -> str:
+    """A column or an id as an error may quote it; what does not read like one may be a note in the wrong place."""
+    short = len(name) <= LONGEST_NAME and NAME.fullmatch(name)
+    return name if short else f"a text of {len(name):,} characters"

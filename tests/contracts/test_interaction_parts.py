@@ -15,6 +15,7 @@ from plant.nn.matching.naming import matching_of
 from plant.nn.matching.search import Matching
 from plant.nn.parts.build import Given, asked_for, build_classifier
 from plant.recipe.reading import recipe_from
+from plant.store.ragged import offsets
 from plant.store.safetensors import read_tensors, write_tensors
 from plant.tensors import Batch
 from plant.text.vocab import Vocab
@@ -36,7 +37,7 @@ def make_names() -> Names:
     lengths = [len(words) for words, _, _ in NAMES]
     return Names(
         words=np.array([word for words, _, _ in NAMES for word in words], np.int32),
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        starts=offsets(lengths),
         labels=np.array([label for _, label, _ in NAMES], np.int32),
         support=np.array([support for _, _, support in NAMES], np.int32),
         log_odds=np.array([2.0, 1.0, 3.0, 0.5, 0.1], np.float32),

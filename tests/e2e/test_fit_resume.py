@@ -16,7 +16,7 @@ from plant.data.corpus import Role, gold_codes, held_out, training_view
 from plant.nn.parts.build import Given
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.steps.relate import relate
-from plant.systems.classifier import Fitted, fit_classifier, frequencies
+from plant.systems.classifier import Fitted, fit_classifier
 from plant.train.loop import Runtime
 from plant.types import Progress, silent
 from tests.made_up import corpus_of, notes_of
@@ -48,7 +48,7 @@ def killer(steps: int) -> Progress:
 def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe = RECIPE) -> Fitted:
     corpus = corpus_of(notes_of(40))
     view = training_view(corpus)
-    given = Given(view.vocab, view.codes, view.codebook, frequencies(view), relevance=relate(view, recipe.relate))
+    given = Given(view.vocab, view.codes, view.codebook, view.label_shares(), relevance=relate(view, recipe.relate))
     choosing = held_out(corpus, Role.CHOOSE, view.codes)
     gold = gold_codes(corpus, Role.CHOOSE)
     runtime = Runtime(checkpoint, progress=progress)

@@ -280,7 +280,9 @@ def test_scores_of_any_size_find_their_survivors() -> None:
 def test_both_forms_of_relevance_rows_are_the_dense_lists() -> None:
     relevance = relevance_lists(np.random.default_rng(2))
     by_token = relevance.by_token()
-    lists = inattention.Lists(*(torch.from_numpy(v) for v in (by_token.starts, by_token.labels, by_token.scores)))
+    lists = inattention.LabelsByToken(
+        *(torch.from_numpy(v) for v in (by_token.starts, by_token.labels, by_token.scores))
+    )
     document = inattention.distinct(torch.randint(0, N_TOKENS, (40,)))
     expected = torch.from_numpy(relevance.dense(np.arange(N_LABELS)))[5:17, document.tokens]
     for form in (inattention.relevance_rows_numba, inattention.relevance_rows_torch):

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from plant.nn.decoders.interaction import Interaction
 from plant.nn.matching.names import Names
 from plant.nn.matching.search import Matching, identical, phrases_of, positions, read, search, similar_words
+from plant.store.ragged import offsets
 from plant.tensors import Encoded
 
 VOCAB, LABELS = 30, 7
@@ -23,7 +24,7 @@ def make_names(n: int = 25, *, seed: int = 0, vocab: int = VOCAB) -> Names:
     lengths = random.integers(1, 5, n)
     return Names(
         words=random.integers(2, vocab, lengths.sum()).astype(np.int32),
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        starts=offsets(lengths),
         labels=random.integers(0, LABELS, n).astype(np.int32),
         support=np.zeros(n, np.int32),
         log_odds=random.normal(size=n).astype(np.float32),
@@ -181,5 +182,5 @@ def test_positions_carry_the_score() -> None:
     words, at = positions(document, phrases, found, slack=2)
     values = np.where(at >= 0, similar[phrases.words[words], places[at]], 0)
     lengths = phrases.lengths(found.names)
-    sums = np.add.reduceat(values, np.concatenate([[0], np.cumsum(lengths)[:-1]]))
+    sums = np.add.reduceat(values, offsets(lengths)[:-1])
     np.testing.assert_allclose(sums / lengths, found.scores)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,10 +9,11 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.data.sources import SourceOptions, checked, open_source
+from plant.data.sources import checked, open_source
 from plant.data.sources.delimited import Dialect, RowError, read_rows
-from plant.data.sources.mimic import Part, gathered
+from plant.data.sources.mimic import NotePart, gathered
 from plant.types import Note, Span
+from tests.source_samples import as_cells, as_record, delimited, json_lines
 
 CELLS = st.text(alphabet=st.sampled_from('ab",;\t\n\r é漢😀'), max_size=8)
 ROWS = st.lists(st.lists(CELLS, min_size=1, max_size=4), min_size=1, max_size=5)
@@ -86,38 +86,24 @@ def notes(draw: st.DrawFn) -> list[Note]:
 
 @given(notes())
 def test_notes_come_back_from_json_lines(made: list[Note]) -> None:
-    lines = [json.dumps(as_record(note), ensure_ascii=False) for note in made]
-    assert through_file("notes.jsonl", "\n".join(lines), SourceOptions()) == made
+    assert through_file("notes.jsonl", json_lines([as_record(note) for note in made])) == made
 
 
 @given(notes())
 def test_notes_come_back_from_csv(made: list[Note]) -> None:
-    rows = [["id", "text", "codes", "split", "group", "evidence"]]
-    for note in made:
-        record = as_record(note)
-        rows.append([note.id, note.text, ";".join(note.codes), note.split, note.group, json.dumps(record["evidence"])])
-    text = csv_text(rows, end="\n", quoting=csv.QUOTE_MINIMAL, delimiter=",")
-    assert through_file("notes.csv", text, SourceOptions()) == made
+    assert through_file("notes.csv", delimited([as_cells(note) for note in made])) == made
 
 
-def as_record(note: Note) -> dict[str, object]:
-    marks = [{"start": s.start, "end": s.end, "label": code} for code, spans in note.evidence.items() for s in spans]
-    return {
-        "id": note.id, "text": note.text, "labels": list(note.codes), "split": note.split, "group": note.group,
-        "evidence": marks,
-    }  # fmt: skip
-
-
-def through_file(name: str, text: str, options: SourceOptions) -> list[Note]:
+def through_file(name: str, content: bytes) -> list[Note]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
-        path.write_bytes(text.encode())
-        return list(checked(open_source(str(path), options=options).notes()))
+        path.write_bytes(content)
+        return list(checked(open_source(str(path)).notes()))
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=12))
 def test_gathering_gives_each_admission_once_with_all_its_parts_in_order(admissions: list[str]) -> None:
-    parts = [Part(admission, "p", (-place,), str(place)) for place, admission in enumerate(admissions)]
+    parts = [NotePart(admission, "p", (-place,), str(place)) for place, admission in enumerate(admissions)]
     expected = {admission: admissions.count(admission) for admission in set(admissions) - {"d"}}
     found = list(gathered(iter(parts), expected))
     assert sorted(part.text for group in found for part in group) == sorted(p.text for p in parts if p.admission != "d")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plant.codes.codebook import CodeBook
-from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl, read_codebook, write_codebook
+from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl, read_codebook
 from plant.codes.icd import ancestors, codebook_for, guess_system, normalise
 from plant.errors import ArtifactError, InputError
 
@@ -100,8 +100,8 @@ def test_an_empty_book_survives_json_lines() -> None:
     assert codebook_from_jsonl(codebook_to_jsonl(CodeBook("other", ()))) == CodeBook("other", ())
 
 
-def test_a_written_codebook_is_read_back(tmp_path: Path) -> None:
-    write_codebook(BOOK, tmp_path / "codes.jsonl")
+def test_a_codebook_is_read_from_a_file_of_json_lines(tmp_path: Path) -> None:
+    (tmp_path / "codes.jsonl").write_text(codebook_to_jsonl(BOOK))
     assert read_codebook(tmp_path / "codes.jsonl") == BOOK
 
 

@@ -21,7 +21,7 @@ from plant.systems.prior import fit_prior
 from plant.systems.system import Known, Packed
 from plant.systems.tfidf import Tfidf, explain_tfidf, score_tfidf, unpack_tfidf
 from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
-from tests.made_up import notes_of
+from tests.made_up import documents_of, notes_of
 
 VOCAB = Vocab((*SPECIAL, *"abcdefghijkl"))
 CODES = ("A1", "B2", "C3")
@@ -31,34 +31,12 @@ def fit_tfidf(view: TrainingView, **knobs: Any) -> Tfidf:
     return tfidf.fit_tfidf(view, schema.Tfidf(**knobs))
 
 
-def documents_of(tokens: list[np.ndarray], labels: list[list[int]]) -> Documents:
-    def starts(parts: list) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-
-    none = np.zeros(len(tokens) + 1, np.int64)
-    flat = np.concatenate([*tokens, np.zeros(0)]).astype(np.int32)
-    return Documents(
-        ids=tuple(str(number) for number in range(len(tokens))),
-        tokens=flat,
-        token_starts=starts(tokens),
-        labels=np.concatenate([*labels, []]).astype(np.int32),
-        label_starts=starts(labels),
-        char_starts=np.zeros_like(flat),
-        char_ends=np.zeros_like(flat),
-        evidence_labels=np.zeros(0, np.int32),
-        evidence_spans=np.zeros((0, 2), np.int32),
-        evidence_starts=none,
-        text=np.zeros(0, np.uint8),
-        text_starts=none,
-    )
-
-
 @pytest.fixture(scope="module")
 def documents() -> Documents:
     random = np.random.default_rng(5)
     tokens = [random.integers(2, len(VOCAB), size=size) for size in random.integers(1, 40, size=60)]
     labels = [[label for label in range(3) if label + 3 in document] for document in tokens]
-    return documents_of(tokens, labels)
+    return documents_of(tokens, labels=labels)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +70,8 @@ def _key(name: str) -> int:
 
 def test_unknown_words_and_new_ngrams_count_nothing(view: TrainingView) -> None:
     model = fit_tfidf(view)
-    known, with_unknown = documents_of([np.array([2, 3])], [[]]), documents_of([np.array([UNKNOWN, 2, 3])], [[]])
+    known = documents_of([np.array([2, 3])], labels=[[]])
+    with_unknown = documents_of([np.array([UNKNOWN, 2, 3])], labels=[[]])
     assert_array_equal(score_tfidf(model, known), score_tfidf(model, with_unknown))
 
 
@@ -114,7 +93,7 @@ def test_words_that_decide_a_code_are_learned(view: TrainingView) -> None:
 
 def test_a_document_without_tokens_gets_the_intercepts(view: TrainingView) -> None:
     model = fit_tfidf(view)
-    empty = documents_of([np.zeros(0, np.int32)], [[]])
+    empty = documents_of([np.zeros(0, np.int32)], labels=[[]])
     assert_allclose(logit(score_tfidf(model, empty)[0]), model.linear.intercepts, rtol=1e-5)
     assert explain_tfidf(model, empty, 0, np.arange(3)).shape == (3, 0)
 

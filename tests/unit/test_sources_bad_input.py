@@ -33,6 +33,11 @@ CASES = {
     "empty.csv": (b"", "is empty"),
     "header.csv": (b"id,text,codes\n", "holds no notes"),
     "columns.csv": (b"id,words\n1,x\n", "no column of texts; it has 'id', 'words': name it with --text-column"),
+    "headless.csv": (
+        b"1,Margarethe fell twice,I10\n2,x,I10\n",
+        "it has '1', 'a text of 21 characters', 'I10': name it",
+    ),
+    "long-id.csv": (b"id,text\nMargarethe fell twice,  \n", "note 'a text of 21 characters' has an empty text"),
     "twice.csv": (b"id,text,text\n1,x,y\n", "two columns have the same name"),
     "ragged.csv": (b"id,text\n1,x\n2,Margarethe,z\n", "line 3: the row has 3 cells, the first line names 2"),
     "blank.csv": (b"id,text\n1,x\n2,  \n", "note '2' has an empty text"),

@@ -1,81 +1,21 @@
 """MIMIC-III and MIMIC-IV, from small files with the published schema: nothing here comes from MIMIC."""
 
-import csv
-import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from plant.data.sources import Source, SourceOptions, checked, open_source
-from plant.data.sources.mimic import Part, gathered
+from plant.data.sources.mimic import NotePart, gathered
 from plant.errors import InputError
 from plant.types import Note
-
-NOTEEVENTS = [
-    "ROW_ID",
-    "SUBJECT_ID",
-    "HADM_ID",
-    "CHARTDATE",
-    "CHARTTIME",
-    "STORETIME",
-    "CATEGORY",
-    "DESCRIPTION",
-    "CGID",
-    "ISERROR",
-    "TEXT",
-]
-CODES3 = ["ROW_ID", "SUBJECT_ID", "HADM_ID", "SEQ_NUM", "ICD9_CODE"]
-TITLES3 = ["ROW_ID", "ICD9_CODE", "SHORT_TITLE", "LONG_TITLE"]
-DISCHARGE = ["note_id", "subject_id", "hadm_id", "note_type", "note_seq", "charttime", "storetime", "text"]
-DIAGNOSES4 = ["subject_id", "hadm_id", "seq_num", "icd_code", "icd_version"]
-PROCEDURES4 = ["subject_id", "hadm_id", "seq_num", "chartdate", "icd_code", "icd_version"]
-TITLES4 = ["icd_code", "icd_version", "long_title"]
+from tests.source_samples import event, mimic3, mimic4, summary, table
 
 REPORT = 'Admission Date:  [**2151-7-16**]\n\nHe said "no pain", twice.\nDischarge Diagnosis: CHF'
-Rows = Iterable[Sequence[object]]
-
-
-def table(path: Path, header: Sequence[str], rows: Rows) -> None:
-    """Write a table the way the published files are written: strings in quotes, gaps empty."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
-        file.write(",".join(f'"{name}"' for name in header) + "\n")
-        writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-        for row in rows:
-            writer.writerow(["" if cell is None else cell for cell in row])
-
-
-def event(
-    row: int, admission: int | None, text: str, *, kind: str = "Report", error: str = "", **also: str
-) -> list[object]:
-    category = also.get("category", "Discharge summary")
-    return [row, 1, admission, also.get("date", "2151-08-04"), "", "", category, kind, None, error, text]
-
-
-def mimic3(folder: Path, events: Rows, diagnoses: Rows, procedures: Rows = (), *, suffix: str = ".csv") -> Path:
-    table(folder / f"NOTEEVENTS{suffix}", NOTEEVENTS, events)
-    table(folder / f"DIAGNOSES_ICD{suffix}", CODES3, diagnoses)
-    table(folder / f"PROCEDURES_ICD{suffix}", CODES3, procedures)
-    table(folder / f"D_ICD_DIAGNOSES{suffix}", TITLES3, [[1, "4019", "Hypertension NOS", "Unspecified hypertension"]])
-    table(folder / f"D_ICD_PROCEDURES{suffix}", TITLES3, [[1, "3893", "Venous cath NEC", "Venous catheterization"]])
-    return folder
-
-
-def mimic4(folder: Path, notes: Rows, diagnoses: Rows, procedures: Rows = ()) -> Path:
-    table(folder / "note" / "discharge.csv.gz", DISCHARGE, notes)
-    table(folder / "hosp" / "diagnoses_icd.csv.gz", DIAGNOSES4, diagnoses)
-    table(folder / "hosp" / "procedures_icd.csv.gz", PROCEDURES4, procedures)
-    table(folder / "hosp" / "d_icd_diagnoses.csv.gz", TITLES4, [["I10   ", 10, "Essential (primary) hypertension"]])
-    return folder
 
 
 def notes_of(source: Source) -> list[Note]:
     return list(checked(source.notes()))
-
-
-def summary(patient: int, admission: int | None, text: str, sequence: int = 1) -> list[object]:
-    return [f"{patient}-DS-{sequence}", patient, admission, "DS", sequence, "2180-05-07 00:00:00", "", text]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
@@ -276,10 +216,10 @@ def test_progress_is_told_of_the_passes_before_the_first_note(tmp_path: Path) ->
 def test_an_admission_waits_in_memory_only_until_its_last_part() -> None:
     read: list[str] = []
 
-    def parts() -> Iterable[Part]:
+    def parts() -> Iterable[NotePart]:
         for admission in ("1", "2", "1", "3"):
             read.append(admission)
-            yield Part(admission, "p", (len(read),), f"text {len(read)}")
+            yield NotePart(admission, "p", (len(read),), f"text {len(read)}")
 
     admissions = gathered(parts(), {"1": 2, "2": 1, "3": 1})
     assert [part.text for part in next(iter(admissions))] == ["text 2"]

@@ -7,57 +7,7 @@ import pytest
 from plant.data.sources import Source, SourceOptions, checked, open_source
 from plant.errors import InputError
 from plant.types import Note, Span
-
-CASE = 'Varón con "masa" pulmonar.\r\nCarcinoma de células grandes con metástasis.'
-MARK = CASE.index("Carcinoma")
-TAIL = CASE.index("metástasis")
-ANNOTATION = (
-    f"T1\tMORFOLOGIA_NEOPLASIA {MARK} {MARK + 28}\tCarcinoma de células grandes\n"
-    "#1\tAnnotatorNotes T1\t8012/3\n"
-    f"T2\tMORFOLOGIA_NEOPLASIA {MARK} {MARK + 9};{TAIL} {TAIL + 10}\tCarcinoma metástasis\n"
-    "#2\tAnnotatorNotes T2\t8000/6/H\n"
-    "T3\tMORFOLOGIA_NEOPLASIA 0 5\tVarón\n"
-)
-
-
-def put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())
-
-
-def cantemist(folder: Path, *, suffix: str = "") -> Path:
-    for name, split, note in (("train-set", "train", "cc_case1"), ("dev-set1", "dev1", "cc_case2")):
-        root = folder / f"{name}{suffix}"
-        put(root / "cantemist-coding" / "txt" / f"{note}.txt", CASE)
-        put(root / "cantemist-coding" / f"{split}-coding.tsv", f"file\tcode\n{note}\t8012/3\n{note}\t8000/6/H\n")
-        for task in ("cantemist-ner", "cantemist-norm"):
-            put(root / task / f"{note}.txt", CASE)
-            put(root / task / f"{note}.ann", ANNOTATION)
-    put(folder / f"dev-set1{suffix}" / "cantemist-norm" / "cc_case3.txt", "Sin tumor.")
-    put(folder / f"dev-set1{suffix}" / "cantemist-norm" / "cc_case3.ann", "")
-    put(folder / "background-set" / "cc_case2.txt", "Un caso de dev.")
-    put(folder / "background-set" / "cc_case9.txt", "Otro caso.")
-    return folder
-
-
-def codiesp(folder: Path) -> Path:
-    for split, note in (("train", "S0004-1"), ("dev", "S0004-2")):
-        root = folder / split
-        put(root / "text_files" / f"{note}.txt", CASE)
-        put(root / "text_files_en" / f"{note}.txt", "Man with a mass.")
-        put(root / f"{split}D.tsv", f"{note}\tr91.8\n{note}\tc34.90\n{note}\tr91.8\n")
-        put(root / f"{split}P.tsv", f"{note}\tbw24zzz\n" if split == "train" else "")
-        marks = [
-            f"{note}\tDIAGNOSTICO\tr91.8\tmasa pulmonar\t11 24",
-            f'{note}\tDIAGNOSTICO\tc34.90\t"masa" Carcinoma\t10 16;{MARK} {MARK + 9}',
-            f"{note}\tPROCEDIMIENTO\tbw24zzz\tcon\t6 9",
-        ]
-        put(root / f"{split}X.tsv", "\n".join(marks) + "\n")
-    put(folder / "dev" / "text_files" / "S0004-3.txt", "Sin códigos.")
-    put(folder / "dev" / "text_files_en" / "S0004-3.txt", "No codes.")
-    put(folder / "test" / "text_files" / "S0004-4.txt", "Sin publicar.")
-    put(folder / "test" / "text_files_en" / "S0004-4.txt", "Not published.")
-    return folder
+from tests.source_samples import CASE, MARK, TAIL, cantemist, codiesp, put
 
 
 def notes_of(source: Source) -> dict[str, Note]:
@@ -130,6 +80,14 @@ def test_official_names_describe_the_codes(tmp_path: Path) -> None:
     assert book is not None
     assert book.description("R91.8") == "Other nonspecific abnormal finding of lung field"
     assert "R91" in book.ancestors("R91.8")
+
+
+def test_a_code_that_is_none_of_its_system_is_kept_without_a_name(tmp_path: Path) -> None:
+    put(codiesp(tmp_path) / "train" / "trainD.tsv", "S0004-1\tr91.8\nS0004-1\tunclear\n")
+    source = open_source(str(tmp_path))
+    assert notes_of(source)["S0004-1"].codes == ("R91.8", "unclear")
+    assert source.codebook is not None
+    assert source.codebook.description("unclear") == ""
 
 
 @pytest.mark.parametrize(

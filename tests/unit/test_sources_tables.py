@@ -1,9 +1,6 @@
 """Notes in tables: CSV, TSV, JSON lines, Parquet, plain and gzipped, alone and in folders."""
 
-import csv
 import gzip
-import io
-import json
 from pathlib import Path
 
 import polars
@@ -11,6 +8,7 @@ import pytest
 
 from plant.data.sources import Source, SourceOptions, checked, open_source
 from plant.types import Note, Span
+from tests.source_samples import delimited, json_lines
 
 TEXT = 'First line, with "quotes"\nsecond line; naïve\r\nthird'
 ROWS = [
@@ -18,18 +16,6 @@ ROWS = [
     {"id": "b", "text": "Another note.", "labels": "", "split": "dev", "group": "p2"},
 ]
 NOTES = [Note("a", TEXT, ("I10", "E11.9"), "train", "p1"), Note("b", "Another note.", (), "dev", "p2")]
-
-
-def delimited(rows: list[dict[str, str]], delimiter: str = ",") -> bytes:
-    written = io.StringIO(newline="")
-    table = csv.DictWriter(written, list(rows[0]), delimiter=delimiter, lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    return written.getvalue().encode()
-
-
-def json_lines(rows: list[dict[str, object]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def notes_of(source: Source) -> list[Note]:

@@ -8,14 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 from plant.data.splits import (
-    SplitManifest,
     check_groups,
     hold_out_share,
     random_split,
     split_manifest,
     stratified_split,
 )
-from plant.errors import ArtifactError, InputError
+from plant.errors import InputError
 
 SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
 
@@ -155,10 +154,9 @@ def test_notes_of_unknown_patients_may_lie_anywhere() -> None:
     check_groups(["", "", "A"], ["train", "test", "dev"])
 
 
-def test_a_manifest_survives_json() -> None:
-    manifest = split_manifest("by patient, seed 1", ["a", "b", "c"], ["train", "train", "dev"])
-    assert SplitManifest.from_dict(json.loads(json.dumps(manifest.to_dict()))) == manifest
-    assert manifest.notes == {"train": 2, "dev": 1}
+def test_a_manifest_counts_the_notes_of_each_part() -> None:
+    table = split_manifest("by patient, seed 1", ["a", "b", "c"], ["train", "train", "dev"]).to_dict()
+    assert {part: entry["notes"] for part, entry in table["parts"].items()} == {"train": 2, "dev": 1}
 
 
 def test_a_manifest_names_the_notes_and_parts_but_not_their_order() -> None:
@@ -171,10 +169,3 @@ def test_a_manifest_names_the_notes_and_parts_but_not_their_order() -> None:
 def test_a_manifest_holds_no_id() -> None:
     shown = json.dumps(split_manifest("name", ["canary-17", "canary-18"], ["train", "dev"]).to_dict())
     assert "canary" not in shown
-
-
-def test_a_changed_manifest_is_refused() -> None:
-    table = split_manifest("name", ["a", "b"], ["train", "dev"]).to_dict()
-    table["parts"]["dev"]["sha256"] = table["parts"]["train"]["sha256"]
-    with pytest.raises(ArtifactError, match="damaged"):
-        SplitManifest.from_dict(table)

@@ -19,7 +19,7 @@ from plant.data.subwords import with_subwords
 from plant.errors import InputError, RecipeError
 from plant.nn.encoders.transformer import TransformerEncoder
 from plant.nn.language.transformer import Transformer, network_of, new_config, read_folder
-from plant.nn.language.windows import Plan, innermost, lay_out
+from plant.nn.language.windows import WindowPlan, innermost, lay_out
 from plant.recipe.schema import Prepare
 from plant.text.subwords import SubwordTokenizer, train_wordpiece
 from plant.text.vocab import Vocab
@@ -128,7 +128,7 @@ def test_a_corpus_without_texts_is_refused() -> None:
 def test_windows_cover_everything_and_each_subword_is_taken_where_it_stands_most_inward(
     n: int, length: int, overlap: int, most: int
 ) -> None:
-    plan = Plan(length, min(overlap, length - 1), most)
+    plan = WindowPlan(length, min(overlap, length - 1), most)
     layout = lay_out([n], plan)
     windows = [range(s, s + size) for s, size in zip(layout.starts.tolist(), layout.lengths.tolist(), strict=True)]
     covered = sorted({place for window in windows for place in window})

@@ -17,8 +17,6 @@ from plant.errors import InputError
 if TYPE_CHECKING:
     from plant.evaluate.scores.scored import Scored
 
-HELP = "compare runs or prediction files on the same documents, with significance"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Systems, measures, and where to write."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from plant.evaluate.scores.scored import Scored
 
 FILES_ALONE = "is for files of predictions: a run has its own, leave the option out"
-HELP = "measure a run, or predictions in files, against the gold codes"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from textwrap import shorten
 from plant.types import Evidence, Prediction, ScoredCode
 
 CONTEXT = 60  # characters of the note on either side of lit words in a terminal
-BOLD, LIT, DIM, PLAIN = "\x1b[1m", "\x1b[30;43m", "\x1b[2m", "\x1b[0m"
+BOLD, LIT, PLAIN = "\x1b[1m", "\x1b[30;43m", "\x1b[0m"
 
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.codes.codebook import CodeBook
-from plant.errors import ArtifactError, InputError
-from plant.store.artifact import atomic_file
+from plant.errors import ArtifactError, InputError, quotable
 
 SYNONYM_SEPARATOR = "|"
 COLUMNS = "code, description, parent, synonyms (the last two may be missing, synonyms are separated by |)"
@@ -47,12 +46,6 @@ def read_codebook(path: Path | str, *, system: str = "other", language: str = ""
         synonyms={code: entry.names[1:] for code, entry in entries.items() if entry.names[1:]},
         parents={code: entry.parent for code, entry in entries.items() if entry.parent},
     )
-
-
-def write_codebook(book: CodeBook, path: Path | str) -> None:
-    """Write a code book as JSON lines, whole or not at all."""
-    with atomic_file(path) as unfinished:
-        unfinished.write_text(codebook_to_jsonl(book), encoding="utf-8")
 
 
 def codebook_to_jsonl(book: CodeBook) -> str:
@@ -150,10 +143,10 @@ def _check_columns(columns: Sequence[str], path: Path, language: str) -> None:
     wanted = ["code", f"description_{language}"] if language else ["code"]
     missing = [name for name in wanted if name not in columns]
     if missing:
-        found = ", ".join(columns) or "none: the file is empty"
+        found = ", ".join(map(quotable, columns)) or "none: the file is empty"
         raise InputError(f"{path}: no column {' and no column '.join(missing)}; found: {found}; expected: {COLUMNS}")
     if len(set(columns)) < len(columns):
-        raise InputError(f"{path}: two columns have the same name; found: {', '.join(columns)}")
+        raise InputError(f"{path}: two columns have the same name; found: {', '.join(map(quotable, columns))}")
 
 
 def _entry(cells: Mapping[str, str], language: str) -> Entry:

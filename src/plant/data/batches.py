@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from plant.data.corpus import Documents
-from plant.data.corpus import Subwords as FlatSubwords
+from plant.data.corpus import Documents, FlatSubwords
 from plant.store.safetensors import room_for
 from plant.tensors import Batch, Subwords
 from plant.text.vocab import PADDING
@@ -75,13 +74,6 @@ def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_l
     targets = None if n_labels is None else torch.from_numpy(_targets(documents, rows, n_labels))
     subwords = None if documents.subwords is None else _subwords(documents.subwords, rows)
     return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets, subwords)
-
-
-def batches_of(
-    documents: Documents, groups: Sequence[NDArray[np.intp]], *, n_labels: int | None = None
-) -> Iterator[Batch]:
-    """The batches of the given rows, one after the other."""
-    return (collate(documents, rows, n_labels=n_labels) for rows in groups)
 
 
 def _subwords(flat: FlatSubwords, rows: Sequence[int] | NDArray[np.intp]) -> Subwords:

@@ -12,9 +12,10 @@ from plant.data.corpus import Corpus, Documents, Role
 from plant.data.roles import Plan, assign_roles
 from plant.data.sources.books import named_book
 from plant.data.splits import check_groups, random_split, stratified_split
-from plant.data.spool import Ragged, Spool
+from plant.data.spool import RaggedSpool, Spool
 from plant.errors import InputError
 from plant.recipe.schema import Prepare
+from plant.store.ragged import owners
 from plant.text.surfaces import Surfaces
 from plant.text.tokenizer import code_points, find_words
 from plant.text.vocab import UNKNOWN, Vocab, build_vocab
@@ -39,13 +40,13 @@ class Builder:
     notes_cut: int = 0
 
     def __post_init__(self) -> None:
-        self.tokens = Ragged(self._spool("tokens", np.int32))
+        self.tokens = RaggedSpool(self._spool("tokens", np.int32))
         self.char_starts = self._spool("char_starts", np.int32)
         self.char_ends = self._spool("char_ends", np.int32)
-        self.labels = Ragged(self._spool("labels", np.int32))
-        self.evidence_labels = Ragged(self._spool("evidence_labels", np.int32))
+        self.labels = RaggedSpool(self._spool("labels", np.int32))
+        self.evidence_labels = RaggedSpool(self._spool("evidence_labels", np.int32))
         self.evidence_spans = self._spool("evidence_spans", np.int32)
-        self.text = Ragged(self._spool("text", np.uint8))
+        self.text = RaggedSpool(self._spool("text", np.uint8))
 
     def add(self, note: Note) -> None:
         """Turn one note into numbers."""
@@ -128,22 +129,22 @@ def _documents(builder: Builder, codes: tuple[str, ...]) -> Documents:
     """The arrays, labels numbered in the order of `codes`."""
     new = np.empty(len(codes), np.int32)
     new[[builder.codes[code] for code in codes]] = np.arange(len(codes), dtype=np.int32)
-    label_starts = builder.labels.starts()
-    labels = new[builder.labels.values.finish()]
-    rows = np.repeat(np.arange(len(builder.ids)), np.diff(label_starts))
+    tokens, text = builder.tokens.finish(), builder.text.finish()
+    label_spool, evidence = builder.labels.finish(), builder.evidence_labels.finish()
+    labels = new[label_spool.values]
     return Documents(
         ids=tuple(builder.ids),
-        tokens=builder.tokens.values.finish(),
-        token_starts=builder.tokens.starts(),
-        labels=labels[np.lexsort((labels, rows))],
-        label_starts=label_starts,
+        tokens=tokens.values,
+        token_starts=tokens.starts,
+        labels=labels[np.lexsort((labels, owners(label_spool.starts)))],
+        label_starts=label_spool.starts,
         char_starts=builder.char_starts.finish(),
         char_ends=builder.char_ends.finish(),
-        evidence_labels=new[builder.evidence_labels.values.finish()],
+        evidence_labels=new[evidence.values],
         evidence_spans=builder.evidence_spans.finish().reshape(-1, 2),
-        evidence_starts=builder.evidence_labels.starts(),
-        text=builder.text.values.finish(),
-        text_starts=builder.text.starts(),
+        evidence_starts=evidence.starts,
+        text=text.values,
+        text_starts=text.starts,
     )
 
 

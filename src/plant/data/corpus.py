@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
+from plant.store.ragged import Ragged, offsets, owners, places
 from plant.text.vocab import Vocab
 
 
@@ -21,7 +22,7 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True)
-class Subwords:
+class FlatSubwords:
     """Sub-words as flat arrays: document d owns `numbers[starts[d]:starts[d + 1]]`; `words` are places in it."""
 
     numbers: NDArray[np.int32]
@@ -50,7 +51,7 @@ class Documents:
     evidence_starts: NDArray[np.int64]
     text: NDArray[np.uint8]
     text_starts: NDArray[np.int64]
-    subwords: Subwords | None = None
+    subwords: FlatSubwords | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -70,9 +71,12 @@ class Documents:
     def targets(self, n_labels: int) -> NDArray[np.float32]:
         """The labels as a dense 0/1 matrix, documents x labels; for evaluation of small sets."""
         dense = np.zeros((len(self), n_labels), np.float32)
-        rows = np.repeat(np.arange(len(self)), np.diff(self.label_starts))
-        dense[rows, self.labels] = 1
+        dense[owners(self.label_starts), self.labels] = 1
         return dense
+
+    def label_counts(self, n_labels: int) -> NDArray[np.int64]:
+        """How many documents have each label."""
+        return np.bincount(self.labels, minlength=n_labels).astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,14 @@ class TrainingView:
     codebook: CodeBook
     codes: tuple[str, ...]
     documents: Documents
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """How many fitted notes have each label."""
+        return self.documents.label_counts(len(self.codes))
+
+    def label_shares(self) -> NDArray[np.float32]:
+        """The share of fitted notes that have each label."""
+        return (self.label_counts() / max(1, len(self.documents))).astype(np.float32)
 
 
 def training_view(corpus: Corpus) -> TrainingView:
@@ -135,30 +147,30 @@ def gold_codes(corpus: Corpus, role: Role) -> list[tuple[str, ...]]:
 
 def take(documents: Documents, rows: NDArray[np.intp]) -> Documents:
     """Copies of the documents in `rows`, in that order."""
-    token_index, token_starts = _ragged(documents.token_starts, rows)
-    label_index, label_starts = _ragged(documents.label_starts, rows)
-    evidence_index, evidence_starts = _ragged(documents.evidence_starts, rows)
-    text_index, text_starts = _ragged(documents.text_starts, rows)
+    tokens = places(documents.token_starts, rows)
+    labels = Ragged(documents.labels, documents.label_starts).take(rows)
+    evidence = places(documents.evidence_starts, rows)
+    text = Ragged(documents.text, documents.text_starts).take(rows)
     return Documents(
         ids=tuple(documents.ids[row] for row in rows),
-        tokens=documents.tokens[token_index],
-        token_starts=token_starts,
-        labels=documents.labels[label_index],
-        label_starts=label_starts,
-        char_starts=documents.char_starts[token_index],
-        char_ends=documents.char_ends[token_index],
-        evidence_labels=documents.evidence_labels[evidence_index],
-        evidence_spans=documents.evidence_spans[evidence_index],
-        evidence_starts=evidence_starts,
-        text=documents.text[text_index],
-        text_starts=text_starts,
+        tokens=documents.tokens[tokens.values],
+        token_starts=tokens.starts,
+        labels=labels.values,
+        label_starts=labels.starts,
+        char_starts=documents.char_starts[tokens.values],
+        char_ends=documents.char_ends[tokens.values],
+        evidence_labels=documents.evidence_labels[evidence.values],
+        evidence_spans=documents.evidence_spans[evidence.values],
+        evidence_starts=evidence.starts,
+        text=text.values,
+        text_starts=text.starts,
         subwords=None if documents.subwords is None else _take_subwords(documents.subwords, rows),
     )
 
 
-def _take_subwords(subwords: Subwords, rows: NDArray[np.intp]) -> Subwords:
-    index, starts = _ragged(subwords.starts, rows)
-    return Subwords(subwords.numbers[index], subwords.words[index], starts)
+def _take_subwords(subwords: FlatSubwords, rows: NDArray[np.intp]) -> FlatSubwords:
+    kept = places(subwords.starts, rows)
+    return FlatSubwords(subwords.numbers[kept.values], subwords.words[kept.values], kept.starts)
 
 
 def renumber_labels(documents: Documents, kept: NDArray[np.int64], *, n_labels: int) -> Documents:
@@ -186,17 +198,8 @@ def _filtered(documents: Documents, new: NDArray[np.int32]) -> Documents:
 
 def _keep(values: NDArray[np.int32], starts: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     kept = values >= 0
-    counts = np.concatenate([[0], np.cumsum(kept)])
-    return values[kept], counts[starts]
+    return values[kept], offsets(kept)[starts]
 
 
 def _sorted_within(values: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.intp]:
-    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return np.lexsort((values, rows))
-
-
-def _ragged(starts: NDArray[np.int64], rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    lengths = starts[rows + 1] - starts[rows]
-    new_starts = np.concatenate([[0], np.cumsum(lengths)])
-    index = np.arange(new_starts[-1]) + np.repeat(starts[rows] - new_starts[:-1], lengths)
-    return index, new_starts
+    return np.lexsort((values, owners(starts)))

@@ -6,6 +6,7 @@ import numpy as np
 
 from plant.data.corpus import Documents
 from plant.recipe.schema import Prepare
+from plant.store.ragged import Ragged, offsets
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
 
@@ -15,20 +16,21 @@ def encode_texts(texts: Sequence[str], vocab: Vocab, recipe: Prepare, *, ids: Se
     words = [tokenize(text, keep_numbers=recipe.keep_numbers) for text in texts]
     limit = recipe.max_tokens or None
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    tokens = Ragged.of([vocab.encode(w.forms[:limit]) for w in words], np.int32)
     nothing = np.zeros(len(texts) + 1, np.int64)
     return Documents(
         ids=tuple(ids) or tuple(str(number) for number in range(len(texts))),
-        tokens=_joined([vocab.encode(w.forms[:limit]) for w in words], np.int32),
-        token_starts=_starts([len(w.forms[:limit]) for w in words]),
+        tokens=tokens.values,
+        token_starts=tokens.starts,
         labels=np.empty(0, np.int32),
         label_starts=nothing,
-        char_starts=_joined([w.starts[:limit] for w in words], np.int32),
-        char_ends=_joined([w.ends[:limit] for w in words], np.int32),
+        char_starts=Ragged.of([w.starts[:limit] for w in words], np.int32).values,
+        char_ends=Ragged.of([w.ends[:limit] for w in words], np.int32).values,
         evidence_labels=np.empty(0, np.int32),
         evidence_spans=np.empty((0, 2), np.int32),
         evidence_starts=nothing,
         text=np.frombuffer(b"".join(encoded), np.uint8),
-        text_starts=_starts([len(text) for text in encoded]),
+        text_starts=offsets([len(text) for text in encoded]),
     )
 
 
@@ -37,11 +39,3 @@ def words_beyond(text: str, recipe: Prepare) -> int:
     if not recipe.max_tokens:
         return 0
     return max(0, len(tokenize(text, keep_numbers=recipe.keep_numbers).forms) - recipe.max_tokens)
-
-
-def _joined(parts: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
-
-
-def _starts(lengths: Sequence[int]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

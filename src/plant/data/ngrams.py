@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, diags_array, vstack
 
 from plant.data.corpus import Documents
 from plant.errors import InputError
+from plant.store.ragged import owners
 from plant.text.vocab import UNKNOWN
 
 DOCUMENTS_PER_BLOCK = 1024  # keeps the n-grams of a large corpus out of memory
@@ -80,7 +81,7 @@ def find_ngrams(documents: Documents, first: int, last: int, *, longest: int, vo
     """All n-grams of documents `first` to `last` (excluded), numbered from zero; none with an unknown word."""
     starts = documents.token_starts[first : last + 1]
     tokens = documents.tokens[starts[0] : starts[-1]].astype(np.int64)
-    rows = np.repeat(np.arange(last - first), np.diff(starts))
+    rows = owners(starts)
     known = tokens > UNKNOWN
     keys, whole = tokens, known
     for length in range(1, longest + 1):

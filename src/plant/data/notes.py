@@ -6,7 +6,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 
 from plant.codes.codebook import CodeBook
-from plant.errors import InputError
+from plant.errors import InputError, quotable
 from plant.types import Note, Span
 
 Spans = Mapping[str, tuple[Span, ...]]
@@ -58,15 +58,15 @@ def _check_id(identifier: str, seen: set[bytes]) -> None:
         raise InputError("a note has an empty id: give every note an id of its own")
     mark = digest(identifier)
     if mark in seen:
-        raise InputError(f"two notes have the id {identifier!r}: ids must differ in the whole source")
+        raise InputError(f"two notes have the id {quotable(identifier)!r}: ids must differ in the whole source")
     seen.add(mark)
 
 
 def _check_text(note: Note) -> None:
     if not note.text or note.text.isspace():
-        raise InputError(f"note {note.id!r} has an empty text: remove the note or mend its text")
+        raise InputError(f"note {quotable(note.id)!r} has an empty text: remove the note or mend its text")
     if not _encodable(note.text):
-        raise InputError(f"the text of note {note.id!r} has half a surrogate pair: write it as UTF-8")
+        raise InputError(f"the text of note {quotable(note.id)!r} has half a surrogate pair: write it as UTF-8")
 
 
 def _encodable(text: str) -> bool:
@@ -77,10 +77,12 @@ def _encodable(text: str) -> bool:
 
 
 def _check_evidence(note: Note) -> None:
+    about = f"note {quotable(note.id)!r}"
     for code, spans in note.evidence.items():
+        named = f"code {quotable(code)!r}"
         if code not in note.codes:
-            raise InputError(f"note {note.id!r} has evidence for code {code!r}, which is not among its codes")
+            raise InputError(f"{about} has evidence for {named}, which is not among its codes")
         for span in spans:
             if not 0 <= span.start < span.end <= len(note.text):
                 where = f"{span.start} to {span.end} of {len(note.text)} characters"
-                raise InputError(f"evidence of code {code!r} lies outside of the text of note {note.id!r} ({where})")
+                raise InputError(f"evidence of {named} lies outside of the text of {about} ({where})")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.errors import ArtifactError, InputError
+from plant.errors import InputError
 
 SALT = "plant split"  # the same everywhere: equal splits have equal digests on every machine
 
@@ -86,16 +86,6 @@ class SplitManifest:
         """Plain, for manifests and reports."""
         parts = {part: {"notes": self.notes[part], "sha256": self.digests[part]} for part in self.notes}
         return {"name": self.name, "parts": parts, "digest": self.digest}
-
-    @staticmethod
-    def from_dict(table: Mapping[str, Any]) -> "SplitManifest":
-        """The manifest that `to_dict` wrote, refused if it was changed since."""
-        parts: Mapping[str, Mapping[str, Any]] = table["parts"]
-        notes = {part: int(entry["notes"]) for part, entry in parts.items()}
-        manifest = SplitManifest(table["name"], notes, {part: str(entry["sha256"]) for part, entry in parts.items()})
-        if manifest.digest != table["digest"]:
-            raise ArtifactError(f"the split {manifest.name!r} is damaged: its digest does not fit its parts")
-        return manifest
 
 
 def split_manifest(name: str, ids: Sequence[str], splits: Sequence[str]) -> SplitManifest:

@@ -8,6 +8,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.store.ragged import Ragged, offsets
+
 BLOCK = 1 << 18  # items gathered before they go to the file
 
 
@@ -47,8 +49,8 @@ class Spool:
 
 
 @dataclass
-class Ragged:
-    """A spool of values together with where each document's values start."""
+class RaggedSpool:
+    """A spool of values together with how many each document has."""
 
     values: Spool
     lengths: list[int] = field(default_factory=list)
@@ -58,6 +60,6 @@ class Ragged:
         self.values.append(values)
         self.lengths.append(len(values))
 
-    def starts(self) -> NDArray[np.int64]:
-        """Where each document's values start; one more entry than documents."""
-        return np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+    def finish(self) -> Ragged:
+        """The values of all documents."""
+        return Ragged(self.values.finish(), offsets(self.lengths))

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.data.corpus import Documents, Subwords
+from plant.data.corpus import Documents, FlatSubwords
 from plant.errors import InputError
-from plant.text.subwords import Cut, SubwordTokenizer
+from plant.store.ragged import offsets
+from plant.text.subwords import CutText, SubwordTokenizer
 
 TEXTS_AT_A_TIME = 256
 
@@ -28,18 +29,17 @@ def with_subwords(documents: Documents, tokenizer: SubwordTokenizer) -> Document
         numbers.append(cut.numbers[kept])
         words.append(owners)
         lengths.append(len(owners))
-    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-    return replace(documents, subwords=Subwords(np.concatenate(numbers), np.concatenate(words), starts))
+    return replace(documents, subwords=FlatSubwords(np.concatenate(numbers), np.concatenate(words), offsets(lengths)))
 
 
-def _cuts(documents: Documents, tokenizer: SubwordTokenizer) -> Iterator[Cut]:
+def _cuts(documents: Documents, tokenizer: SubwordTokenizer) -> Iterator[CutText]:
     for first in range(0, len(documents), TEXTS_AT_A_TIME):
         rows = range(first, min(first + TEXTS_AT_A_TIME, len(documents)))
         yield from tokenizer.cut([documents.text_of(row) for row in rows])
 
 
 def _owners(
-    cut: Cut, starts: NDArray[np.int32], ends: NDArray[np.int32]
+    cut: CutText, starts: NDArray[np.int32], ends: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
     """Which sub-words stand up to the end of the last word, and the word of each of those."""
     if not len(starts):

@@ -1,7 +1,5 @@
 """From token weights to the words that a person is shown."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,13 +38,3 @@ def _runs(places: NDArray[np.intp]) -> list[tuple[int, int]]:
 
 def _evidence(weight: float, start: int, end: int, text: str) -> Evidence:
     return Evidence(start, end, text[start:end], round(weight, 6))
-
-
-def token_mask(
-    starts: NDArray[np.int32], ends: NDArray[np.int32], spans: Sequence[tuple[int, int]]
-) -> NDArray[np.bool_]:
-    """Which tokens overlap any of some character spans."""
-    marked = np.zeros(len(starts), np.bool_)
-    for start, end in spans:
-        marked |= (starts < end) & (ends > start)
-    return marked

@@ -8,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
+from plant.store.ragged import offsets, owners
 from plant.text.vocab import SPECIAL
 
 _STRIDE = 16  # most labels meet few tokens, so a row is read in strides and empty ones are passed by
@@ -15,7 +16,7 @@ Tokens = NDArray[np.uint16 | np.int32]
 
 
 @dataclass(frozen=True)
-class Counts:
+class PairCounts:
     """Document counts: of all tokens, of some labels, and of their pairs.
 
     The tokens that occur with label l stand in rising order between `starts[l]` and `starts[l + 1]` of `tokens`;
@@ -29,10 +30,10 @@ class Counts:
     tokens: Tokens
     together: NDArray[np.int32]
 
-    def __add__(self, other: "Counts") -> "Counts":
+    def __add__(self, other: "PairCounts") -> "PairCounts":
         n_tokens, n_labels = len(self.token_counts), len(self.label_counts)
         keys, together = _summed([*_keyed(self, n_tokens), *_keyed(other, n_tokens)])
-        return Counts(
+        return PairCounts(
             n_documents=self.n_documents + other.n_documents,
             token_counts=self.token_counts + other.token_counts,
             label_counts=self.label_counts + other.label_counts,
@@ -68,8 +69,7 @@ class Incidence:
     def most_pairs(self) -> NDArray[np.int64]:
         """A bound on the number of tokens that occur with each label."""
         lengths = np.diff(self.token_starts)[self.documents]
-        totals = np.concatenate([[0], np.cumsum(lengths)])
-        return np.minimum(np.diff(totals[self.document_starts]), self.n_tokens)
+        return np.minimum(np.diff(offsets(lengths)[self.document_starts]), self.n_tokens)
 
 
 def token_type(n_tokens: int) -> type[np.uint16] | type[np.int32]:
@@ -80,21 +80,20 @@ def token_type(n_tokens: int) -> type[np.uint16] | type[np.int32]:
 def incidence(documents: Documents, *, n_tokens: int, n_labels: int) -> Incidence:
     """The distinct tokens of each document, without padding and unknown words, and the documents of each label."""
     lengths = _distinct_lengths(documents.tokens, documents.token_starts, n_tokens, len(SPECIAL))
-    token_starts = np.concatenate([[0], np.cumsum(lengths)])
+    token_starts = offsets(lengths)
     tokens = np.empty(token_starts[-1], dtype=token_type(n_tokens))
     token_counts = _fill_distinct(documents.tokens, documents.token_starts, n_tokens, len(SPECIAL), tokens)
-    owners = np.repeat(np.arange(len(documents), dtype=np.int32), np.diff(documents.label_starts))
-    label_counts = np.bincount(documents.labels, minlength=n_labels)
+    labelled = owners(documents.label_starts).astype(np.int32)
     return Incidence(
         token_starts=token_starts,
         tokens=tokens,
-        document_starts=np.concatenate([[0], np.cumsum(label_counts)]),
-        documents=owners[np.argsort(documents.labels, kind="stable")],
+        document_starts=offsets(documents.label_counts(n_labels)),
+        documents=labelled[np.argsort(documents.labels, kind="stable")],
         token_counts=token_counts,
     )
 
 
-def count(found: Incidence, labels: range | None = None) -> Counts:
+def count(found: Incidence, labels: range | None = None) -> PairCounts:
     """The counts of a run of neighbouring labels, of all without `labels`."""
     labels = range(found.n_labels) if labels is None else labels
     starts = found.document_starts[labels.start : labels.stop + 1]
@@ -102,7 +101,7 @@ def count(found: Incidence, labels: range | None = None) -> Counts:
     tokens = np.empty(most, dtype=found.tokens.dtype)
     together = np.empty(most, dtype=np.int32)
     ends = _count_pairs(found.token_starts, found.tokens, starts, found.documents, found.n_tokens, tokens, together)
-    return Counts(
+    return PairCounts(
         n_documents=found.n_documents,
         token_counts=found.token_counts,
         label_counts=np.diff(starts),
@@ -123,10 +122,9 @@ def label_blocks(found: Incidence, *, most_pairs: int = 1_000_000) -> list[range
     return [*blocks, range(first, found.n_labels)] if found.n_labels else []
 
 
-def _keyed(counts: Counts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _keyed(counts: PairCounts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """One number per pair that sorts by label, then by token; and the counts."""
-    labels = np.repeat(np.arange(len(counts.label_counts)), np.diff(counts.starts))
-    return labels * n_tokens + counts.tokens, counts.together
+    return owners(counts.starts) * n_tokens + counts.tokens, counts.together
 
 
 def _summed(parts: list[NDArray[np.int64] | NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

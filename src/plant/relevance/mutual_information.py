@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from plant.relevance.counts import Counts, Tokens, token_type
+from plant.relevance.counts import PairCounts, Tokens, token_type
 
 Form = Literal["mi", "normalised", "positive"]
 _NORMALISED, _POSITIVE = 1, 2
@@ -14,7 +14,7 @@ _FORM_NUMBERS: dict[Form, int] = {"mi": 0, "normalised": _NORMALISED, "positive"
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-def best_tokens(counts: Counts, *, form: Form, keep: int) -> tuple[Tokens, NDArray[np.float32]]:
+def best_tokens(counts: PairCounts, *, form: Form, keep: int) -> tuple[Tokens, NDArray[np.float32]]:
     """Per label the `keep` tokens of most information, best first, ties by number; rows are padded with zeros.
 
     A token that tells nothing about the label (information 0) is never listed.
@@ -31,7 +31,7 @@ def best_tokens(counts: Counts, *, form: Form, keep: int) -> tuple[Tokens, NDArr
     return tokens, scores
 
 
-def _candidates(counts: Counts, form: Form, keep: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+def _candidates(counts: PairCounts, form: Form, keep: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Per label one key for each token that may be among the best: keys sort by falling information, then by token."""
     most = len(counts.tokens) + (0 if form == "positive" else keep * len(counts.label_counts))
     tokens = np.empty(most, dtype=np.uint32)

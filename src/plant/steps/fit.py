@@ -26,7 +26,7 @@ from plant.steps.transform import TRANSFORM
 from plant.steps.vectors import VECTORS
 from plant.steps.views import VIEWS
 from plant.systems.blend import Members, blended_on
-from plant.systems.classifier import ClassifierSystem, fit_classifier, frequencies
+from plant.systems.classifier import ClassifierSystem, fit_classifier
 from plant.systems.coder import CODER, FittedCoder, add_codes
 from plant.systems.members import member_recipes
 from plant.systems.prior import fit_prior
@@ -67,14 +67,13 @@ ASKED: Mapping[str, Asked] = {
 def asked_of(recipe: Recipe) -> tuple[str, ...]:
     """What the parts of a recipe ask for, of all that steps make."""
     asked = asked_for(recipe)
-    idle = {"word_vectors": not recipe.vectors.train, "transformer": recipe.encoder.name != "transformer"}
-    return tuple(name for name in ASKED if name in asked and not idle.get(name, False))
+    return tuple(name for name in ASKED if name in asked and (name != "word_vectors" or recipe.vectors.train))
 
 
 def _classifier(work: Work) -> Fitted:
     view, choosing, recipe = work["view"], work["choosing"], work.recipe
     made = {name: ASKED[name].unwrapped(work[ASKED[name].step]) for name in asked_of(recipe)}
-    given = parts.Given(view.vocab, view.codes, view.codebook, frequencies(view), **made)
+    given = parts.Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
     name, settings = work.planned.name.partition("/")[0], work.settings
     runtime = Runtime[ClassifierEpoch](
         work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress
@@ -163,7 +162,7 @@ def tuned(
         system=system,
         thresholds=thresholds(scores, choosing, recipe.choose, n_labels=len(view.codes)),
         temperature=temperature,
-        train_counts=np.bincount(view.documents.labels, minlength=len(view.codes)).astype(np.int64),
+        train_counts=view.label_counts(),
         train_documents=len(view.documents),
         facts={**facts, "threshold_origin": origin},
     )
@@ -213,8 +212,9 @@ def plan_of(recipe: Recipe) -> Iterator[Planned]:
         yield planned(step, recipe)
     for number, member in enumerate(members):
         prefix = f"member{number}/" if recipe.members else ""
+        asked = asked_of(member) if member.system == "classifier" else ()
         for step in OF_A_MEMBER:
-            if step is not TRANSFORM or member.encoder.name == "transformer":
+            if step is not TRANSFORM or "transformer" in asked:  # other recipes do not say of what shape it is
                 yield planned(step, member, prefix=prefix, given=SHARED)
     yield planned(FIT, recipe)
 

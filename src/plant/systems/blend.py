@@ -104,8 +104,7 @@ class Members:
 
 def blended_on(systems: tuple[System, ...], view: TrainingView, choosing: Documents) -> Members:
     """The systems with the weights that are best on the choosing notes."""
-    counts = np.bincount(view.documents.labels, minlength=len(view.codes))
-    log_odds = logits_of((counts + UNSEEN) / (len(view.documents) + 2 * UNSEEN)).astype(np.float32)
+    log_odds = logits_of((view.label_counts() + UNSEEN) / (len(view.documents) + 2 * UNSEEN)).astype(np.float32)
     scores = [probabilities(system, choosing, n_labels=len(view.codes)) for system in systems]
     return Members(systems, log_odds, fit_blend(scores, log_odds, choosing.targets(len(view.codes))))
 

@@ -126,12 +126,6 @@ def fit_classifier(
     return Fitted(classifier, train_classifier(classifier, notes, recipe.fit, seed=recipe.seed, runtime=runtime))
 
 
-def frequencies(view: TrainingView) -> NDArray[np.float32]:
-    """The share of fitted notes that have each label."""
-    counts = np.bincount(view.documents.labels, minlength=len(view.codes))
-    return (counts / max(1, len(view.documents))).astype(np.float32)
-
-
 def unpack_classifier(packed: Packed, known: Known) -> ClassifierSystem:
     """The system that `pack` took apart."""
     recipe = recipe_from(packed.options["recipe"], where="the recipe of a coder")

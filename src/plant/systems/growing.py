@@ -16,6 +16,7 @@ from plant.nn.matching.search import Matching
 from plant.nn.parts.build import build_classifier
 from plant.nn.parts.given import Given
 from plant.recipe.schema import Recipe
+from plant.store.ragged import offsets
 from plant.systems.system import Growth
 from plant.text.vocab import Vocab
 
@@ -68,7 +69,7 @@ def _further_names(
     return replace(
         names,
         words=np.array([word for words, _ in mentions for word in words], np.int32),
-        starts=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
+        starts=offsets(lengths),
         labels=np.array([label for _, label in mentions], np.int32),
         support=np.array([0] * len(own) + [LENT_SUPPORT] * (len(mentions) - len(own)), np.int32),
         log_odds=np.zeros(len(mentions), np.float32),

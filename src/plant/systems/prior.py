@@ -54,8 +54,7 @@ class Prior:
 
 def fit_prior(view: TrainingView) -> Prior:
     """Count the codes."""
-    counts = np.bincount(view.documents.labels, minlength=len(view.codes))
-    return Prior((counts / max(1, len(view.documents))).astype(np.float32))
+    return Prior(view.label_shares())
 
 
 def unpack_prior(packed: Packed, known: Known) -> Prior:

@@ -20,7 +20,7 @@ MISSING = "transformers are an extra: pip install 'plant-xmtc[transformers]'"
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutText:
     """The sub-words of a text by number, and where in the text each begins and ends."""
 
     numbers: NDArray[np.int32]
@@ -38,7 +38,7 @@ class SubwordTokenizer:
     padding: int
     mask: int | None
 
-    def cut(self, texts: Sequence[str]) -> list[Cut]:
+    def cut(self, texts: Sequence[str]) -> list[CutText]:
         """Each text as sub-words, without special ones and however long it is."""
         readable = [LONE_SURROGATES.sub("\ufffd", text) for text in texts]
         return [_cut(encoding) for encoding in self._backend.encode_batch(readable, add_special_tokens=False)]
@@ -99,9 +99,9 @@ def tokenizers_library() -> ModuleType:
     return tokenizers
 
 
-def _cut(encoding: Any) -> Cut:
+def _cut(encoding: Any) -> CutText:
     offsets = np.array(encoding.offsets, np.int32).reshape(-1, 2)
-    return Cut(np.array(encoding.ids, np.int32), offsets[:, 0], offsets[:, 1])
+    return CutText(np.array(encoding.ids, np.int32), offsets[:, 0], offsets[:, 1])
 
 
 def _sorted(text: str) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from plant.data.corpus import Documents
 from plant.nn.language.awd_lstm import Direction
 from plant.nn.language.next_word import IGNORED
+from plant.store.ragged import offsets
 from plant.text.vocab import PADDING
 
 
@@ -37,7 +38,7 @@ class Text:
 def text_of(parts: Sequence[Documents]) -> Text:
     """The documents of all parts; empty ones are left out."""
     lengths = np.concatenate([np.diff(part.token_starts) for part in parts])
-    starts = np.concatenate([[0], np.cumsum(lengths[lengths > 0])])
+    starts = offsets(lengths[lengths > 0])
     return Text(np.concatenate([part.tokens for part in parts]), starts)
 
 

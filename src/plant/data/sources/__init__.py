@@ -16,7 +16,7 @@ from plant.data.sources.tables import open_folder, open_table, tables_of
 from plant.errors import InputError, unknown
 from plant.types import Progress, silent
 
-__all__ = ["PUBLISHED", "LabelSet", "Source", "SourceOptions", "checked", "open_source"]
+__all__ = ["EMBEDDED", "PUBLISHED", "LabelSet", "Source", "SourceOptions", "checked", "open_source"]
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,24 @@ PUBLISHED: Mapping[str, Published] = MappingProxyType(
 )
 
 
+def _demo() -> Source:
+    from plant.data.sources.demo import demo_codebook, demo_codes, demo_notes
+
+    return Source("demo", demo_notes, demo_codebook(demo_codes()), total=3000)
+
+
+EMBEDDED: Mapping[str, Callable[[], Source]] = MappingProxyType({"demo": _demo})
+"""Corpora that come with the package."""
+
+
 def open_source(name: str, *, options: SourceOptions | None = None, progress: Progress = silent) -> Source:
     """The source that a name stands for: `demo`, a table of notes, a folder of tables, or a published corpus.
 
     `progress` is told of the passes that must be made before the first note can be given.
     """
     options = _checked_options(options or SourceOptions())
-    if name == "demo":
-        return _demo()
+    if name in EMBEDDED:
+        return EMBEDDED[name]()
     path = Path(name)
     if options.source:
         return _named(path, options, progress)
@@ -61,12 +71,6 @@ def _checked_options(options: SourceOptions) -> SourceOptions:
     if not options.separator:
         raise InputError("the separator of codes is empty: give at least one character, such as ';'")
     return options
-
-
-def _demo() -> Source:
-    from plant.data.sources.demo import demo_codebook, demo_codes, demo_notes
-
-    return Source("demo", demo_notes, demo_codebook(demo_codes()), total=3000)
 
 
 def _named(path: Path, options: SourceOptions, progress: Progress) -> Source:

@@ -7,6 +7,7 @@ from pathlib import Path
 from plant.codes.codebook import CodeBook
 from plant.codes.files import read_codebook
 from plant.codes.icd import codebook_for, guess_system, normalise
+from plant.codes.systems import normal_form
 from plant.data.sources.options import SourceOptions
 from plant.errors import CodeError
 
@@ -26,7 +27,7 @@ def given_book(options: SourceOptions, *, folder: Path | None = None, system: st
 def official_book(codes: Iterable[str], system: str) -> CodeBook:
     """The official names of the codes; a code that its system does not know has none."""
     codes = sorted(codes)
-    book = codebook_for([code for code in codes if spelled(code, system) == code], system)
+    book = codebook_for([code for code in codes if normal_form(code, system) == code], system)
     return book.with_codes(codes)
 
 

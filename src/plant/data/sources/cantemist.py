@@ -30,7 +30,7 @@ def open_cantemist(folder: Path, options: SourceOptions, progress: Progress) -> 
     if not splits:
         raise InputError(f"{folder} has none of the folders {', '.join(SPLITS)} of CANTEMIST")
     book = given_book(options, folder=folder, system=SYSTEM) or official_book(codes_in(splits), SYSTEM)
-    return limit_codes(open_splits("cantemist", splits, book), options)
+    return limit_codes(open_splits("cantemist", splits, book, limit=options.max_row), options)
 
 
 def is_cantemist(folder: Path) -> bool:

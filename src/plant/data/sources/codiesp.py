@@ -25,7 +25,7 @@ def open_codiesp(folder: Path, options: SourceOptions, progress: Progress) -> So
         raise InputError(f"codiesp: {unknown('coding system', system, TRACKS)}")
     splits = [_split(folder / name, system, options.language) for name in SPLITS if (folder / name).is_dir()]
     book = given_book(options, folder=folder, system=system) or official_book(codes_in(splits), system)
-    return limit_codes(open_splits(f"codiesp {system}", splits, book), options)
+    return limit_codes(open_splits(f"codiesp {system}", splits, book, limit=options.max_row), options)
 
 
 def is_codiesp(folder: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from plant.codes.icd import normalise
 from plant.data.notes import Spans, gather_spans
 from plant.data.sources.options import SourceOptions
-from plant.errors import CodeError, InputError, unknown
+from plant.errors import CodeError, InputError, quotable, unknown
 from plant.types import Note, Span
 
 USUAL = MappingProxyType(
@@ -46,7 +46,7 @@ def find_columns(present: Sequence[str], options: SourceOptions, *, where: str) 
     if not text:
         raise InputError(f"{where} has no column of texts; it has {_listed(present)}: name it with --text-column")
     if text not in present:
-        raise InputError(f"{where}: {unknown('column', text, present)}")
+        raise InputError(f"{where}: {unknown('column', text, map(quotable, present))}")
     return Columns(
         id=_column("id", options.id_column, present, where),
         text=text,
@@ -85,14 +85,14 @@ def _translated(options: SourceOptions) -> str:
 def _column(part: str, named: str, present: Sequence[str], where: str) -> str:
     if named:
         if named not in present:
-            raise InputError(f"{where}: {unknown('column', named, present)}")
+            raise InputError(f"{where}: {unknown('column', named, map(quotable, present))}")
         return named
     folded = {name.lower(): name for name in reversed(present)}
     return next((folded[name] for name in USUAL[part] if name in folded), "")
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names) or "no columns"
+    return ", ".join(repr(quotable(name)) for name in names) or "no columns"
 
 
 def _value(record: Mapping[str, Any], column: str) -> Any:

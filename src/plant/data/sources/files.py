@@ -35,7 +35,7 @@ def stem_of(path: Path) -> str:
 def read_text(path: Path, *, limit: int = MAX_ROW) -> str:
     """A whole small file, every character as it stands, since evidence counts characters."""
     with open_bytes(path) as stream:
-        content = stream.read(limit + 1)
+        content = b"".join(_blocks(stream, limit + 1))
     if len(content) > limit:
         raise InputError(f"{path} is longer than {limit:,} bytes: too long for one note")
     try:
@@ -43,6 +43,13 @@ def read_text(path: Path, *, limit: int = MAX_ROW) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}, line {line} {NOT_UTF8}") from error
+
+
+def _blocks(stream: Readable, size: int) -> Iterator[bytes]:
+    """At most `size` bytes, in blocks, since one `read` would take memory for all of `size` beforehand."""
+    while size > 0 and (block := stream.read(min(size, BUFFER))):
+        yield block
+        size -= len(block)
 
 
 def csv_rows(path: Path, *, delimiter: str = ",", limit: int = MAX_ROW) -> Iterator[Row]:

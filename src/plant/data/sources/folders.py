@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plant.codes.codebook import CodeBook
 from plant.data.notes import Source, Spans
-from plant.data.sources.files import read_text
+from plant.data.sources.files import MAX_ROW, read_text
 from plant.data.sources.repeats import REPEATS, without_repeats
 from plant.errors import InputError
 from plant.types import Note
@@ -58,22 +58,22 @@ def codes_in(splits: Sequence[Split]) -> set[str]:
     return {code for split in splits for codes in split.codes.values() for code in codes}
 
 
-def open_splits(name: str, splits: Sequence[Split], codebook: CodeBook | None) -> Source:
-    """All notes, those of the splits that have codes first."""
-    coded = partial(_notes, [split for split in splits if split.codes])
-    bare = partial(_notes, [split for split in splits if not split.codes])
+def open_splits(name: str, splits: Sequence[Split], codebook: CodeBook | None, *, limit: int = MAX_ROW) -> Source:
+    """All notes, those of the splits that have codes first; a text of more than `limit` bytes is an error."""
+    coded = partial(_notes, [split for split in splits if split.codes], limit)
+    bare = partial(_notes, [split for split in splits if not split.codes], limit)
     notes, repeats = without_repeats(coded, bare)
     total = sum(len(split.texts) for split in splits) - repeats
     return Source(name, notes, codebook, total, facts={REPEATS: repeats} if repeats else {})
 
 
-def _notes(splits: Sequence[Split]) -> Iterator[Note]:
+def _notes(splits: Sequence[Split], limit: int) -> Iterator[Note]:
     for split in splits:
         for identifier, path in split.texts.items():
-            yield _note(split, identifier, path)
+            yield _note(split, identifier, read_text(path, limit=limit))
 
 
-def _note(split: Split, identifier: str, path: Path) -> Note:
+def _note(split: Split, identifier: str, text: str) -> Note:
     codes = split.codes.get(identifier, ())
     evidence = {code: spans for code, spans in split.evidence(identifier).items() if code in codes}
-    return Note(id=identifier, text=read_text(path), codes=codes, split=split.name, evidence=evidence)
+    return Note(id=identifier, text=text, codes=codes, split=split.name, evidence=evidence)

@@ -15,7 +15,7 @@ from plant.data.sources.files import MAX_ROW, csv_rows
 from plant.data.sources.labels import choose_codes
 from plant.data.sources.lists import find_lists, read_splits
 from plant.data.sources.options import SourceOptions
-from plant.errors import CodeError, InputError, unknown
+from plant.errors import CodeError, InputError, quotable, unknown
 from plant.types import Note, Progress
 
 DEEPEST = 5  # from the folder that a mirror of physionet.org makes down to its tables
@@ -38,7 +38,7 @@ Codes = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NotePart:
     """One discharge summary or addendum; `fault` says why it cannot be used, `order` where it stands in its note."""
 
     admission: str
@@ -54,7 +54,7 @@ class Release:
 
     name: str
     notes: str  # the table of the discharge summaries
-    parts: Callable[[Path, int], Iterator[Part]]
+    parts: Callable[[Path, int], Iterator[NotePart]]
     code_column: str
     version_column: str  # empty where all codes are ICD-9
     systems: tuple[str, ...]  # the first is the usual one
@@ -83,7 +83,7 @@ def table_rows(path: Path, names: tuple[str, ...], *, limit: int = MAX_ROW) -> I
     folded = [name.strip().lower() for name in header]
     for name in names:
         if name not in folded:
-            raise InputError(f"{path}: {unknown('column', name, folded)}")
+            raise InputError(f"{path}: {unknown('column', name, map(quotable, folded))}")
     pick = itemgetter(*(folded.index(name) for name in names))
     for line, row in rows:
         if len(row) != len(header):
@@ -121,9 +121,9 @@ def open_mimic(release: Release, folder: Path, options: SourceOptions, progress:
     )
 
 
-def gathered(parts: Iterable[Part], expected: Mapping[str, int]) -> Iterator[list[Part]]:
+def gathered(parts: Iterable[NotePart], expected: Mapping[str, int]) -> Iterator[list[NotePart]]:
     """The usable parts of each expected admission as soon as all are there; only the unfinished wait in memory."""
-    waiting: dict[str, list[Part]] = {}
+    waiting: dict[str, list[NotePart]] = {}
     for part in parts:
         if part.fault or part.admission not in expected:
             continue
@@ -132,7 +132,7 @@ def gathered(parts: Iterable[Part], expected: Mapping[str, int]) -> Iterator[lis
             yield sorted(waiting.pop(part.admission), key=lambda part: part.order)
 
 
-def _note(parts: list[Part], codes: Codes, splits: Mapping[str, str] | None) -> Note:
+def _note(parts: list[NotePart], codes: Codes, splits: Mapping[str, str] | None) -> Note:
     admission = parts[0].admission
     return Note(
         id=admission,
@@ -202,7 +202,7 @@ def _splits(folder: Path, options: SourceOptions) -> Mapping[str, str] | None:
 
 
 def _count_parts(
-    parts: Iterable[Part], codes: Codes, splits: Mapping[str, str] | None, facts: Counter[str], progress: Progress
+    parts: Iterable[NotePart], codes: Codes, splits: Mapping[str, str] | None, facts: Counter[str], progress: Progress
 ) -> Counter[str]:
     """How many usable parts each admission has, of those that have codes and a split; the rest is counted by fault."""
     counts: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plant.data.notes import Source
-from plant.data.sources.mimic import Part, Release, find_table, number, open_mimic, table_rows
+from plant.data.sources.mimic import NotePart, Release, find_table, number, open_mimic, table_rows
 from plant.data.sources.options import SourceOptions
 from plant.types import Progress
 
@@ -32,7 +32,7 @@ def is_mimic3(folder: Path) -> bool:
     return find_table(folder, "noteevents", deepest=3) is not None
 
 
-def discharge_parts(path: Path, limit: int) -> Iterator[Part]:
+def discharge_parts(path: Path, limit: int) -> Iterator[NotePart]:
     """The rows of NOTEEVENTS that are discharge summaries or addenda to them."""
     for _, (category, row, *rest) in table_rows(path, COLUMNS, limit=limit):
         if category.strip().lower() == "discharge summary":
@@ -41,9 +41,9 @@ def discharge_parts(path: Path, limit: int) -> Iterator[Part]:
 
 def _part(
     row: int, patient: str, admission: str, date: str, time: str, stored: str, description: str, error: str, text: str
-) -> Part:
+) -> NotePart:
     is_addendum = int(description.strip().lower() == "addendum")
-    return Part(
+    return NotePart(
         admission=_whole(admission),
         patient=_whole(patient),
         order=(is_addendum, date, time, stored, row),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plant.data.notes import Source
-from plant.data.sources.mimic import Part, Release, find_table, number, open_mimic, table_rows
+from plant.data.sources.mimic import NotePart, Release, find_table, number, open_mimic, table_rows
 from plant.data.sources.options import SourceOptions
 from plant.types import Progress
 
@@ -21,10 +21,10 @@ def is_mimic4(folder: Path) -> bool:
     return all(find_table(folder, stem, deepest=3) for stem in ("discharge", "diagnoses_icd"))
 
 
-def discharge_parts(path: Path, limit: int) -> Iterator[Part]:
+def discharge_parts(path: Path, limit: int) -> Iterator[NotePart]:
     """The rows of the discharge table, in which an admission may have several notes."""
     for _, (note, patient, admission, sequence, time, text) in table_rows(path, COLUMNS, limit=limit):
-        yield Part(
+        yield NotePart(
             admission=admission.strip(),
             patient=patient.strip(),
             order=(number(sequence), time, note),

@@ -12,12 +12,10 @@ from plant.data.sources.files import stem_of, suffix_of
 from plant.data.sources.labels import limit_codes
 from plant.data.sources.lists import read_splits, split_by_list
 from plant.data.sources.options import SourceOptions
-from plant.data.sources.records import count_records, records
+from plant.data.sources.records import TABLES, count_records, records
 from plant.data.sources.repeats import REPEATS, without_repeats
 from plant.errors import InputError
 from plant.types import Note
-
-FOLDER_KINDS = ("jsonl", "ndjson", "csv", "parquet")  # a .tsv file of a folder is a code book
 
 
 def open_table(path: Path, options: SourceOptions) -> Source:
@@ -33,7 +31,8 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
 
 def tables_of(folder: Path) -> list[Path]:
     """The files of a folder that hold notes, by name; they must be of one kind."""
-    files = sorted(file for file in folder.iterdir() if file.is_file() and suffix_of(file) in FOLDER_KINDS)
+    kept = {kind for kind, table in TABLES.items() if table.makes_folders}
+    files = sorted(file for file in folder.iterdir() if file.is_file() and suffix_of(file) in kept)
     kinds = sorted({suffix_of(file) for file in files})
     if len(kinds) > 1:
         raise InputError(f"{folder} holds notes as {' and as '.join(kinds)}: name one file, or keep one kind")

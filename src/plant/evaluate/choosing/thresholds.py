@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.errors import InputError, unknown
-from plant.evaluate.scores.forms import BLOCK, Dense, Ranked, Values, blocks
+from plant.evaluate.scores.forms import BLOCK, Dense, RankedLists, Values, blocks
 from plant.evaluate.scores.lists import Lists, lists_of_mask
 
 Goal = Literal["micro-F1", "macro-F1"]
@@ -26,7 +26,7 @@ def tune_global_threshold(scores: NDArray[np.floating], targets: Gold, *, measur
     return _best_macro(dense, gold) if measure == "macro-F1" else best_threshold(dense, gold, n_labels=scores.shape[1])
 
 
-def best_threshold(scores: Dense | Ranked, gold: Lists, *, n_labels: int) -> float:
+def best_threshold(scores: Dense | RankedLists, gold: Lists, *, n_labels: int) -> float:
     """The threshold with the best micro-F1, for scores in either form.
 
     Lowering a threshold gains only where it reaches another gold score, so no other candidates need be tried.
@@ -88,7 +88,7 @@ def _reaching(rising: NDArray[np.floating], candidates: NDArray[np.floating]) ->
     return len(rising) - np.searchsorted(rising, candidates, side="left")
 
 
-def _next_below(scores: Dense | Ranked, value: float) -> float:
+def _next_below(scores: Dense | RankedLists, value: float) -> float:
     """The greatest score below `value`, minus infinity where there is none."""
     values = np.zeros(0, np.float32) if scores.values is None else scores.values
     width = values.shape[1] if values.ndim > 1 else 1

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.evaluate.scores.lists import Lists, lists_of
+from plant.evaluate.scores.lists import Lists, lists_of, taken
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,5 @@ def hierarchical_counts(gold: Lists, accepted: Lists, closure: Closure) -> Hiera
 
 def _grown(lists: Lists, closure: Closure) -> NDArray[np.int64]:
     """Sorted distinct document x node numbers of the labels and their ancestors."""
-    lengths = closure.nodes.lengths[lists.labels]
-    ends = np.cumsum(lengths)
-    index = np.arange(lengths.sum()) + np.repeat(closure.nodes.starts[lists.labels] - (ends - lengths), lengths)
-    return np.unique(np.repeat(lists.documents, lengths) * closure.n_nodes + closure.nodes.labels[index])
+    grown, _ = taken(closure.nodes, lists.labels)
+    return np.unique(np.repeat(lists.documents, grown.lengths) * closure.n_nodes + grown.labels)

@@ -19,7 +19,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Counts:
+class EvaluatedCounts:
     """How much was evaluated."""
 
     documents: int
@@ -62,7 +62,7 @@ class Report:
     """Everything that is printed, plotted and written as JSON."""
 
     frame: Frame
-    counts: Counts
+    counts: EvaluatedCounts
     measures: Mapping[str, Value]
     prior: Mapping[str, Value]  # empty where training is not known
     families: Mapping[str, tuple[str, ...]]  # names of measures by what they look at
@@ -78,11 +78,11 @@ class Report:
     calibration: Calibration | None
 
 
-def counts_of(scored: Scored) -> Counts:
+def counts_of(scored: Scored) -> EvaluatedCounts:
     """The frame of counts."""
     known = scored.train_documents > 0
     unseen = scored.train_counts[scored.gold.labels] == 0
-    return Counts(
+    return EvaluatedCounts(
         documents=len(scored),
         without_gold=int((scored.gold.lengths == 0).sum()),
         labels=scored.n_labels,

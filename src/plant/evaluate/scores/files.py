@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
 from plant.errors import InputError
-from plant.evaluate.scores.forms import Ranked
-from plant.evaluate.scores.lists import Lists, starts_of, taken
+from plant.evaluate.scores.forms import RankedLists
+from plant.evaluate.scores.lists import Lists, taken
 from plant.evaluate.scores.rows import identifier_of, is_table, json_rows, list_of, number_of, table_rows
 from plant.evaluate.scores.scored import Frame, Scored, gold_lists
 from plant.store.artifact import atomic_file
+from plant.store.ragged import offsets
 
 Task = Literal["cantemist", "codiesp"]
 
@@ -117,7 +118,7 @@ def scored_from_files(
         ids=ids,
         codes=codes,
         gold=gold_lists(gold.values(), codes),
-        scores=Ranked(lists, flags, values),
+        scores=RankedLists(lists, flags, values),
         train_counts=np.array([counts[code] for code in codes], dtype=np.int64),
         train_documents=len(train or {}),
         codebook=codebook,
@@ -161,7 +162,7 @@ def _prediction_file(columns: _Columns, path: Path) -> PredictionFile:
     return PredictionFile(
         ids=tuple(columns.documents),
         codes=tuple(columns.codes),
-        lists=Lists(labels[order], starts_of(np.bincount(documents[order], minlength=len(columns.documents)))),
+        lists=Lists(labels[order], offsets(np.bincount(documents[order], minlength=len(columns.documents)))),
         values=None if values is None else values[order].astype(np.float32),
         flags=None if flags is None else flags[order],
         remarks=(f"{repeats:,} repeated codes were left out of the lists",) if repeats else (),

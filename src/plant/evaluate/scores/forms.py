@@ -1,7 +1,7 @@
 """Scores of documents for labels in three forms that answer the same questions.
 
-`Dense` holds every score, `Ranked` the best codes of each document, `Constant` one score per label for everybody (the
-prior). A label without a score is ranked nowhere, accepted never, and lies below (tied with) all that have one.
+`Dense` holds every score, `RankedLists` the best codes of each document, `Constant` one score per label for everybody
+(the prior). A label without a score is ranked nowhere, accepted never, and lies below (tied with) all that have one.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.errors import InputError
-from plant.evaluate.scores.lists import Lists, Mask, starts_of
+from plant.evaluate.scores.lists import Lists, Mask
+from plant.store.ragged import offsets
 
 Values = NDArray[np.float32]
 UNRANKED = np.iinfo(np.int64).max
@@ -72,7 +73,7 @@ class Scores(Protocol):
     def only(self, kept: Mask) -> "Scores":
         """The scores of the kept labels, renumbered."""
 
-    def top(self, k: int) -> "Ranked":
+    def top(self, k: int) -> "RankedLists":
         """The best `k` codes of every document."""
 
 
@@ -105,7 +106,7 @@ class Dense:
             passing = self.values[rows] >= self.thresholds
             labels.append((np.flatnonzero(passing) % passing.shape[1]).astype(np.int32))
             lengths.append(np.count_nonzero(passing, axis=1))
-        return Lists(np.concatenate(labels), starts_of(np.concatenate(lengths)))
+        return Lists(np.concatenate(labels), offsets(np.concatenate(lengths)))
 
     def scores_of(self, entries: Lists) -> NDArray[np.float64]:
         scores = np.full(len(entries.labels), -np.inf)
@@ -154,7 +155,7 @@ class Dense:
         mine = kept[: self.values.shape[1]]
         return Dense(self.values[:, mine], self.thresholds[mine])
 
-    def top(self, k: int) -> "Ranked":
+    def top(self, k: int) -> "RankedLists":
         k = min(k, self.values.shape[1])
         labels = np.zeros((len(self.values), k), np.int64)
         for rows in self._row_blocks():
@@ -166,7 +167,7 @@ class Dense:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedLists:
     """The best labels of each document, best first; without `values` only their order is known."""
 
     lists: Lists
@@ -199,7 +200,7 @@ class Ranked:
         order = np.lexsort((-values, labels))
         n_labels = int(max(labels.max(initial=-1), gold.labels.max(initial=-1))) + 1
         listed = np.bincount(labels, minlength=n_labels)
-        first = starts_of(listed)[:-1]
+        first = offsets(listed)[:-1]
         run_starts, run_lengths = _runs(labels[order], values[order])
         above = np.empty(len(labels), np.int64)
         tied = np.empty(len(labels), np.int64)
@@ -220,16 +221,16 @@ class Ranked:
     def histogram(self, bins: int, floor: float) -> Histogram:
         return _histogram(self._values(), bins, floor)
 
-    def only(self, kept: Mask) -> "Ranked":
+    def only(self, kept: Mask) -> "RankedLists":
         mine = kept[self.lists.labels]
         numbers = np.where(kept, np.cumsum(kept) - 1, -1)
         values = None if self.values is None else self.values[mine]
-        return Ranked(self.lists.renumbered(numbers), self.flags[mine], values)
+        return RankedLists(self.lists.renumbered(numbers), self.flags[mine], values)
 
-    def top(self, k: int) -> "Ranked":
+    def top(self, k: int) -> "RankedLists":
         kept = self.lists.places <= k
         values = None if self.values is None else self.values[kept]
-        return Ranked(self.lists.keep(kept), self.flags[kept], values)
+        return RankedLists(self.lists.keep(kept), self.flags[kept], values)
 
     def _values(self) -> Values:
         if self.values is None:
@@ -263,7 +264,7 @@ class Constant:
 
     def accepted(self) -> Lists:
         labels = np.flatnonzero((self.values >= self.threshold) & (self._places() != UNRANKED)).astype(np.int32)
-        return Lists(np.tile(labels, self.n_documents), starts_of([len(labels)] * self.n_documents))
+        return Lists(np.tile(labels, self.n_documents), offsets([len(labels)] * self.n_documents))
 
     def scores_of(self, entries: Lists) -> NDArray[np.float64]:
         return self.values[entries.labels].astype(np.float64)
@@ -282,7 +283,7 @@ class Constant:
     def only(self, kept: Mask) -> "Constant":
         return replace(self, values=self.values[kept])
 
-    def top(self, k: int) -> "Ranked":
+    def top(self, k: int) -> "RankedLists":
         labels = np.argsort(self._places(), kind="stable")[: min(k, np.count_nonzero(self._places() != UNRANKED))]
         everybody = np.tile(labels, (self.n_documents, 1))
         return ranked(
@@ -296,13 +297,15 @@ class Constant:
         return np.where((places <= self.list_length) & (self.values > 0), places, UNRANKED)
 
 
-def ranked(labels: NDArray[np.integer], values: NDArray[np.floating], *, thresholds: NDArray[np.floating]) -> Ranked:
+def ranked(
+    labels: NDArray[np.integer], values: NDArray[np.floating], *, thresholds: NDArray[np.floating]
+) -> RankedLists:
     """Lists of equal length from the arrays of a top-k: documents x k labels and their scores, best first."""
     n_documents, k = labels.shape
     flat = labels.reshape(-1).astype(np.int32)
     scores = values.reshape(-1).astype(np.float32)
-    lists = Lists(flat, starts_of(np.full(n_documents, k)))
-    return Ranked(lists, scores >= thresholds.astype(np.float32)[flat], scores)
+    lists = Lists(flat, offsets(np.full(n_documents, k)))
+    return RankedLists(lists, scores >= thresholds.astype(np.float32)[flat], scores)
 
 
 def check_scores(values: NDArray[np.floating], ids: tuple[str, ...]) -> None:

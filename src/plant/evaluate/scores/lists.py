@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.store.ragged import Ragged, offsets, owners, places
+
 Labels = NDArray[np.int32]
 Starts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -30,7 +32,7 @@ class Lists:
     @property
     def documents(self) -> NDArray[np.int64]:
         """The document of each entry."""
-        return np.repeat(np.arange(len(self)), self.lengths)
+        return owners(self.starts)
 
     @property
     def places(self) -> NDArray[np.int64]:
@@ -47,8 +49,7 @@ class Lists:
 
     def keep(self, kept: Mask) -> "Lists":
         """The lists without the entries that are not `kept`."""
-        counts = np.concatenate([[0], np.cumsum(kept)])
-        return Lists(self.labels[kept], counts[self.starts])
+        return Lists(self.labels[kept], offsets(kept)[self.starts])
 
     def renumbered(self, numbers: NDArray[np.int64]) -> "Lists":
         """The lists with label `l` called `numbers[l]`; a negative number drops the entry."""
@@ -62,28 +63,20 @@ class Lists:
 
 def lists_of(rows: Iterable[Sequence[int]]) -> Lists:
     """Lists from one sequence of labels per document."""
-    arrays = [np.asarray(row, dtype=np.int32).reshape(-1) for row in rows]
-    labels = np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
-    return Lists(labels, starts_of([len(array) for array in arrays]))
+    ragged = Ragged.of(rows, np.int32)
+    return Lists(ragged.values, ragged.starts)
 
 
 def lists_of_mask(mask: NDArray[np.generic]) -> Lists:
     """Lists of the columns that are not zero in each row."""
     documents, labels = np.nonzero(mask)
-    return Lists(labels.astype(np.int32), starts_of(np.bincount(documents, minlength=len(mask))))
+    return Lists(labels.astype(np.int32), offsets(np.bincount(documents, minlength=len(mask))))
 
 
-def starts_of(lengths: Sequence[int] | NDArray[np.int64]) -> Starts:
-    """Where each list begins, and the end of the last."""
-    return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))]).astype(np.int64)
-
-
-def taken(lists: Lists, rows: NDArray[np.int64]) -> tuple[Lists, NDArray[np.int64]]:
+def taken(lists: Lists, rows: NDArray[np.integer]) -> tuple[Lists, NDArray[np.int64]]:
     """The lists of some documents in the order asked for, and which flat entries they are."""
-    lengths = lists.lengths[rows]
-    starts = starts_of(lengths)
-    index = np.arange(starts[-1]) + np.repeat(lists.starts[rows] - starts[:-1], lengths)
-    return Lists(lists.labels[index], starts), index
+    kept = places(lists.starts, rows)
+    return Lists(lists.labels[kept.values], kept.starts), kept.values
 
 
 def joined(first: Lists, second: Lists) -> Lists:

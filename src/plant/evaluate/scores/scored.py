@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.errors import InputError
-from plant.evaluate.scores.forms import Constant, Dense, Ranked, check_scores, ranked
+from plant.evaluate.scores.forms import Constant, Dense, RankedLists, check_scores, ranked
 from plant.evaluate.scores.lists import Lists, Mask, lists_of
 from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
 
@@ -50,7 +50,7 @@ class Scored:
     ids: tuple[str, ...]
     codes: tuple[str, ...]
     gold: Lists  # sorted, without repeats
-    scores: Dense | Ranked | Constant
+    scores: Dense | RankedLists | Constant
     train_counts: NDArray[np.int64]  # training notes per code
     train_documents: int = 0
     codebook: CodeBook | None = None
@@ -155,7 +155,7 @@ def load_scored(path: Path | str) -> Scored:
 
 
 def _scored(
-    scores: Dense | Ranked,
+    scores: Dense | RankedLists,
     ids: Sequence[str],
     codes: Sequence[str],
     gold: Sequence[Iterable[str]],
@@ -185,7 +185,7 @@ def _per_label(thresholds: float | NDArray[np.floating], n_labels: int) -> NDArr
     return np.broadcast_to(np.asarray(thresholds, dtype=np.float32), (n_labels,))
 
 
-def _score_tensors(scores: Dense | Ranked | Constant) -> dict[str, NDArray[Any]]:
+def _score_tensors(scores: Dense | RankedLists | Constant) -> dict[str, NDArray[Any]]:
     if isinstance(scores, Dense):
         return {"scores": scores.values, "thresholds": np.ascontiguousarray(scores.thresholds)}
     if isinstance(scores, Constant):
@@ -198,13 +198,13 @@ def _score_tensors(scores: Dense | Ranked | Constant) -> dict[str, NDArray[Any]]
     return lists if scores.values is None else lists | {"listed_scores": scores.values}
 
 
-def _scores_of(artifact: Artifact) -> Dense | Ranked:
+def _scores_of(artifact: Artifact) -> Dense | RankedLists:
     tensors = artifact.tensors
     if "scores" in tensors:
         return Dense(tensors["scores"], np.asarray(tensors["thresholds"]))
     lists = Lists(np.asarray(tensors["listed"]), np.asarray(tensors["listed_starts"]))
     values = np.asarray(tensors["listed_scores"]) if "listed_scores" in tensors else None
-    return Ranked(lists, np.asarray(tensors["accepted"]), values)
+    return RankedLists(lists, np.asarray(tensors["accepted"]), values)
 
 
 def _codebook_of(artifact: Artifact) -> CodeBook | None:

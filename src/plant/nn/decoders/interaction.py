@@ -31,6 +31,7 @@ from plant.nn.matching.search import (
     search,
     similar_words,
 )
+from plant.store.ragged import offsets
 from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.values import Amount, Cosine, Count, Natural, small
@@ -171,7 +172,7 @@ class Interaction(nn.Module):
         ]
         counts = np.concatenate([np.diff(part.starts) for part in parts])
         words, values = (np.concatenate([part[field] for part in parts]) for field in (1, 2))
-        return Similar(np.concatenate([[0], np.cumsum(counts)]), words, values)
+        return Similar(offsets(counts), words, values)
 
     def _table(self, tokens: NDArray[np.int64]) -> NDArray[np.floating]:
         """Cosines of names' words and tokens: exactly 1 for the same word, 0 for unknown ones."""

@@ -23,7 +23,7 @@ from plant.nn.parts.protocols import Relevance
 from plant.nn.planting.attending import Attending
 from plant.nn.planting.focus import Focusing, focused_attention
 from plant.nn.planting.fused import Segments, fused_logits, fused_loss
-from plant.nn.planting.inattention import Lists, distinct
+from plant.nn.planting.inattention import LabelsByToken, distinct
 from plant.nn.planting.pieces import in_pieces
 from plant.nn.planting.ranker import Ranker
 from plant.nn.planting.sources import Inattention, Planting, Ranked, Static, spread_out
@@ -161,7 +161,7 @@ class PlantedDecoder(nn.Module):
     def _static(self) -> Static | None:
         if "static" not in self.names:
             return None
-        lists = Lists(self.list_starts, self.list_labels, self.list_scores)
+        lists = LabelsByToken(self.list_starts, self.list_labels, self.list_scores)
         return Static(lists, normalised=self.static_values == "normalised")
 
     def _ranked(self) -> Ranked | None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from plant.errors import InputError, RecipeError
 from plant.nn.language.transformer import Transformer, check_window, network_of, new_config
-from plant.nn.language.windows import Layout, Plan, innermost, lay_out
+from plant.nn.language.windows import Layout, WindowPlan, innermost, lay_out
 from plant.tensors import Batch, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
 from plant.values import Count, Natural, small
@@ -71,7 +71,7 @@ class TransformerEncoder(nn.Module):
         self.tokenizer = None if transformer is None else transformer.tokenizer
         self.special = SPECIAL if self.tokenizer is None else special_of(self.tokenizer)
         self.blank = self.special.mask
-        self.plan = Plan(window, overlap, max_windows)
+        self.plan = WindowPlan(window, overlap, max_windows)
         self.pool, self.full_windows, self.frozen = pool, full_windows, frozen
         self.size: int = self.network.config.hidden_size
         check_window(window, self.network.config.to_dict(), option="encoder.window")
@@ -156,7 +156,7 @@ class Chosen:
     positions: Int[Tensor, "part"]
 
 
-def _chosen(lengths: Sequence[int], plan: Plan, device: torch.device) -> Chosen:
+def _chosen(lengths: Sequence[int], plan: WindowPlan, device: torch.device) -> Chosen:
     nothing = torch.empty(0, dtype=torch.long)
     rows, parts, windows, positions, before = [nothing], [nothing], [nothing], [nothing], 0
     for row, length in enumerate(lengths):

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.errors import InputError
-from plant.nn.language.windows import Plan, lay_out
+from plant.nn.language.windows import WindowPlan, lay_out
 from plant.nn.parts.protocols import SubwordEncoder
 from plant.tensors import Batch, Subwords
 
@@ -113,6 +113,7 @@ class Descriptions(nn.Module):
         subwords = Subwords(self.numbers[rows], self.words[rows])
         lengths, room = (subwords.words >= 0).sum(1).tolist(), self.width - 2
         if self.width:
-            return encoder.read_windows(subwords, lay_out(lengths, Plan(room, most=1)), width=room).states.flatten(0, 1)
-        windows = encoder.read_windows(subwords, lay_out(lengths, Plan(encoder.plan.length)))
+            layout = lay_out(lengths, WindowPlan(room, most=1))
+            return encoder.read_windows(subwords, layout, width=room).states.flatten(0, 1)
+        windows = encoder.read_windows(subwords, lay_out(lengths, WindowPlan(encoder.plan.length)))
         return windows.states[windows.words >= 0]

@@ -14,7 +14,7 @@ Joining = Literal["max", "mean"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class WindowPlan:
     """Windows of `length` sub-words, each `overlap` of them shared with the next; at most `most` windows (0: any)."""
 
     length: int
@@ -51,7 +51,7 @@ class Layout:
     counts: tuple[int, ...]
 
 
-def lay_out(n_subwords: list[int], plan: Plan) -> Layout:
+def lay_out(n_subwords: list[int], plan: WindowPlan) -> Layout:
     """The windows of documents with so many sub-words."""
     counts = tuple(plan.count(n) for n in n_subwords)
     starts = [number * plan.step for count in counts for number in range(count)]
@@ -60,7 +60,7 @@ def lay_out(n_subwords: list[int], plan: Plan) -> Layout:
     return Layout(torch.tensor(rows).long(), torch.tensor(starts).long(), torch.tensor(lengths).long(), counts)
 
 
-def innermost(n_subwords: int, plan: Plan) -> Int[Tensor, "part"]:
+def innermost(n_subwords: int, plan: WindowPlan) -> Int[Tensor, "part"]:
     """For each sub-word that windows cover, the window in which it stands furthest inside, the earlier of two."""
     places = torch.arange(plan.covered(n_subwords))
     doubled = 2 * places - (plan.length - 1)  # twice the distance from the middle of the first window

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from plant.store.ragged import offsets
 from plant.text.vocab import PADDING
 
 
@@ -55,7 +56,7 @@ def names_from(descriptions: Int[Tensor, "label word"], *, n_words: int) -> Name
     named = np.flatnonzero(lengths)
     return Names(
         words=numbers[kept].astype(np.int32),
-        starts=np.concatenate([[0], np.cumsum(lengths[named])]).astype(np.int64),
+        starts=offsets(lengths[named]),
         labels=named.astype(np.int32),
         support=np.zeros(len(named), np.int32),
         log_odds=np.zeros(len(named), np.float32),

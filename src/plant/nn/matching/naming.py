@@ -16,6 +16,7 @@ from plant.nn.matching.names import Names
 from plant.nn.matching.search import Matching, identical, phrases_of, read, search
 from plant.nn.parts.build import decoders_of
 from plant.recipe.schema import Recipe
+from plant.store.ragged import offsets
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.types import Progress, silent
@@ -66,8 +67,7 @@ class Families:
     @staticmethod
     def of(view: TrainingView) -> "Families":
         """The families of the fitted codes."""
-        counts = np.bincount(view.documents.labels, minlength=len(view.codes))
-        return Families.from_counts(view.codes, view.codebook.system, counts)
+        return Families.from_counts(view.codes, view.codebook.system, view.label_counts())
 
     @staticmethod
     def from_counts(codes: Sequence[str], system: str, counts: NDArray[np.integer]) -> "Families":
@@ -136,7 +136,7 @@ def _names(sources: Mapping[Mention, frozenset[int]], view: TrainingView) -> Nam
     lengths = [len(words) for words, _ in sources]
     return Names(
         words=np.array([word for words, _ in sources for word in words], np.int32),
-        starts=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
+        starts=offsets(lengths),
         labels=np.array([label for _, label in sources], np.int32),
         support=np.array([len(rows) for rows in sources.values()], np.int32),
         log_odds=np.zeros(len(sources), np.float32),

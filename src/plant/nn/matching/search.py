@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from plant.nn.matching.names import Names
+from plant.store.ragged import offsets, places
 from plant.text.vocab import UNKNOWN
 
 NOWHERE = -1
@@ -72,7 +73,7 @@ def phrases_of(names: Names) -> Phrases:
     order = np.argsort(of, kind="stable")
     return Phrases(
         words=np.array([word for wording in numbers for word in wording], np.int64),
-        starts=np.concatenate([[0], np.cumsum([len(wording) for wording in numbers])]).astype(np.int64),
+        starts=offsets([len(wording) for wording in numbers]),
         distinct=distinct.astype(np.int64),
         n_trained=len(set(worded[: names.n_trained])),
         of=of,
@@ -93,13 +94,13 @@ def identical(phrases: Phrases, n_words: int) -> Similar:
     """Every known word is like itself and like no other."""
     kept = np.flatnonzero(phrases.distinct > UNKNOWN)
     counts = np.bincount(phrases.distinct[kept], minlength=n_words)
-    return Similar(np.concatenate([[0], np.cumsum(counts)]), kept, np.ones(len(kept), np.float32))
+    return Similar(offsets(counts), kept, np.ones(len(kept), np.float32))
 
 
 def similar_words(table: NDArray[np.floating], *, threshold: float) -> Similar:
     """The similarities [distinct word, token] that reach the threshold."""
     tokens, words = np.nonzero(threshold <= table.T)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(tokens, minlength=table.shape[1]))])
+    starts = offsets(np.bincount(tokens, minlength=table.shape[1]))
     return Similar(starts, words, table[words, tokens])
 
 
@@ -124,10 +125,8 @@ def read(similar: Similar, tokens: NDArray[np.int64], phrases: Phrases, matching
 def search(document: Document, phrases: Phrases, matching: Matching, active: NDArray[np.bool_] | None = None) -> Found:
     """The best place of each (active) name that is found."""
     found = _wordings(document, phrases, matching, active)
-    counts = phrases.name_starts[found.names + 1] - phrases.name_starts[found.names]
-    before = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.repeat(phrases.name_starts[found.names] - before[:-1], counts) + np.arange(before[-1])
-    names = phrases.names[rows]
+    rows = places(phrases.name_starts, found.names)
+    names, counts = phrases.names[rows.values], rows.lengths
     every = Found(names, np.repeat(found.starts, counts), np.repeat(found.scores, counts))
     return every if active is None else Found(*(field[active[names]] for field in every))
 
@@ -161,12 +160,11 @@ def positions(
 
     The position is `NOWHERE` where no token is like the word.
     """
-    lengths = phrases.lengths(found.names)
-    first = np.concatenate([[0], np.cumsum(lengths)])
-    offsets = np.arange(first[-1]) - np.repeat(first[:-1], lengths)
-    words = np.repeat(phrases.starts[phrases.of[found.names]], lengths) + offsets
-    places = np.repeat(found.starts, lengths) + offsets
-    return words, _placed(document.rows, document.row_of[phrases.words[words]], places, offsets, slack)
+    words = places(phrases.starts, phrases.of[found.names])
+    within = np.arange(len(words.values)) - np.repeat(words.starts[:-1], words.lengths)
+    expected = np.repeat(found.starts, words.lengths) + within
+    rows = document.row_of[phrases.words[words.values]]
+    return words.values, _placed(document.rows, rows, expected, within, slack)
 
 
 def _best_of(names: NDArray[np.int64], starts: NDArray[np.int64], scores: NDArray[np.float64]) -> Found:

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from plant.nn.language.windows import Layout, Plan
+from plant.nn.language.windows import Layout, WindowPlan
 from plant.tensors import Batch, Decoded, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
 
@@ -39,7 +39,7 @@ class SubwordEncoder(Encoder, Protocol):
 
     tokenizer: SubwordTokenizer | None
     blank: int  # the sub-word that hides another
-    plan: Plan
+    plan: WindowPlan
     full_windows: bool
 
     def read_windows(self, subwords: Subwords, layout: Layout, *, width: int = 0) -> Windows:

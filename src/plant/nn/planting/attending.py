@@ -58,7 +58,7 @@ class Attending:
     def of(self, number: int, span: slice, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> Segment:
         n = len(Heads._fields)
         sources = self.sources.of(number, tensors[n:], gradients[n:])
-        return _Segment(span, Heads(*tensors[:n]), gradients[:n], sources).evidence
+        return _AttendedSegment(span, Heads(*tensors[:n]), gradients[:n], sources).evidence
 
 
 class _Part(NamedTuple):
@@ -70,7 +70,7 @@ class _Part(NamedTuple):
     spreads: list[Spread]
 
 
-class _Segment:
+class _AttendedSegment:
     def __init__(
         self, span: slice, heads: Heads, gradients: Sequence[Tensor | None], sources: Sequence[Source]
     ) -> None:

@@ -26,11 +26,11 @@ class Focusing:
     k: int
 
     def of(self, number: int, span: slice, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> Segment:
-        return _Segment(self.planting, self.k, number, span, tensors, gradients).evidence
+        return _FocusedSegment(self.planting, self.k, number, span, tensors, gradients).evidence
 
 
 @dataclass(frozen=True)
-class _Segment:
+class _FocusedSegment:
     planting: Planting
     k: int
     number: int

@@ -65,7 +65,7 @@ def survivors_numba(scores: Float[Tensor, "label token"], document: Distinct, k:
 
 
 @dataclass(frozen=True)
-class Lists:
+class LabelsByToken:
     """Relevance by token: token t is listed by `labels[starts[t]:starts[t + 1]]`, rising, with these scores."""
 
     starts: Int[Tensor, "token+1"]
@@ -73,13 +73,13 @@ class Lists:
     scores: Float[Tensor, "entry"]
 
 
-def relevance_rows(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
+def relevance_rows(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
     """The relevance of each distinct token for some labels; zero where a label does not list it."""
     form = relevance_rows_numba if lists.scores.device.type == "cpu" else relevance_rows_torch
     return form(lists, document, labels)
 
 
-def relevance_rows_torch(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
+def relevance_rows_torch(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
     """`relevance_rows` by a scatter."""
     first, last = lists.starts[document.tokens], lists.starts[document.tokens + 1]
     places = torch.arange(len(first), device=first.device).repeat_interleave(last - first)
@@ -92,7 +92,7 @@ def relevance_rows_torch(lists: Lists, document: Distinct, labels: range) -> Flo
     return rows
 
 
-def relevance_rows_numba(lists: Lists, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
+def relevance_rows_numba(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
     """`relevance_rows` by a walk over the lists."""
     rows = lists.scores.new_zeros(len(labels), len(document.tokens))
     _fill(

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from plant.nn.planting.attending import Source, Spread
-from plant.nn.planting.inattention import Distinct, Lists, relevance_rows, survivors
+from plant.nn.planting.inattention import Distinct, LabelsByToken, relevance_rows, survivors
 from plant.nn.planting.pieces import Pieces
 
 Inattention = Literal["mask", "zero"]
@@ -24,7 +24,7 @@ Inattention = Literal["mask", "zero"]
 class Static:
     """Relevance as attention: as it is, or divided by its sum over the segment."""
 
-    lists: Lists
+    lists: LabelsByToken
     normalised: bool
 
     def source(self, document: Distinct) -> Source:
