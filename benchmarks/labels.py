@@ -20,11 +20,11 @@ from inference import made_up_notes
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents
 from plant.evaluate.choosing.judge import judge_on
-from plant.evaluate.scores.lists import starts_of
 from plant.nn.parts.build import build_classifier
 from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
 from plant.recipe.schema import Fit, Part, Recipe
+from plant.store.ragged import offsets
 from plant.systems.coder import FittedCoder
 from plant.text.vocab import Vocab
 from plant.train.classifier import Notes, train_classifier
@@ -52,7 +52,7 @@ def labelled(notes: Documents, n_labels: int) -> Documents:
     places = np.concatenate([np.arange(length, dtype=np.int32) for length in np.diff(notes.token_starts)])
     return replace(
         notes,
-        labels=np.concatenate(rows).astype(np.int32), label_starts=starts_of([CODES_PER_NOTE] * len(notes)),
+        labels=np.concatenate(rows).astype(np.int32), label_starts=offsets([CODES_PER_NOTE] * len(notes)),
         char_starts=places, char_ends=places + 1,
         text=np.full(len(notes.tokens), ord("w"), np.uint8), text_starts=notes.token_starts,
     )  # fmt: skip

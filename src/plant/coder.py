@@ -75,7 +75,7 @@ class Coder:
         from plant.data.notes import checked
         from plant.data.roles import Plan
         from plant.steps.fit import fit_coder
-        from plant.steps.step import Settings
+        from plant.steps.step import WalkSettings
         from plant.systems.members import member_recipes
 
         texts = text_list(texts)
@@ -89,7 +89,7 @@ class Coder:
         prepare = member_recipes(self.recipe)[0].prepare
         plan = Plan(fit=("train",), choose=share_of_notes(choose))
         corpus = build_corpus(checked(notes), codebook, prepare, plan=plan)
-        self._fitted = fit_coder(corpus, self.recipe, Settings(progress=progress))
+        self._fitted = fit_coder(corpus, self.recipe, WalkSettings(progress=progress))
         return self
 
     def predict(

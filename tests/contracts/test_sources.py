@@ -33,7 +33,7 @@ TEXTS = (
     f'{CANARY} said "no pain", twice;\nher chest X-ray\twas clear.\n\n',
     f"  {CANARY}: naïve, señora, 漢字, 😀\r\nEnd of note",
     f"{CANARY}",
-    "[" + f" {CANARY} , 'in brackets' \\ and | pipes ]",
+    f"[ {CANARY} , 'in brackets' \\ and | pipes ]",
 )
 CODES = ("V45.81", "V10.05", "V58.61")
 """Spelled alike in ICD-9 and ICD-10, so that every published corpus may hold them."""
@@ -47,10 +47,8 @@ def notes() -> list[Note]:
 def note(number: int, text: str) -> Note:
     """Two neighbours are one patient, who is in one split."""
     patient, codes = number // 2, CODES[number % 3 :]
-    marked = tuple(dict.fromkeys([Span(0, 1), Span(len(text) // 2, len(text))]))
-    return Note(
-        str(number), f"{number}: {text}", codes, ("train", "test")[patient % 2], str(patient), {codes[0]: marked}
-    )
+    split, marked = ("train", "test")[patient % 2], (Span(0, 1), Span(len(text) // 2, len(text)))
+    return Note(str(number), f"{number}: {text}", codes, split, str(patient), {codes[0]: marked})
 
 
 def long_notes(count: int, *, length: int) -> list[Note]:
@@ -206,13 +204,13 @@ def test_a_file_of_anything_else_is_told_by_its_name(tmp_path: Path, name: str) 
 
 
 @FILES
-def test_a_missing_or_empty_file_is_told_or_changes_no_other_note(tmp_path: Path, name: str) -> None:
-    source = write(name, tmp_path, notes())
+def test_a_missing_or_empty_file_is_told_or_leaves_the_texts_of_other_notes_alone(tmp_path: Path, name: str) -> None:
+    source, texts = write(name, tmp_path, notes()), {note.id: note.text for note in notes()}
     for file, content in files_of(tmp_path):
-        file.write_bytes(b"")
-        problem(name, source)
-        file.unlink()
-        problem(name, source)
+        for damage in (partial(file.write_bytes, b""), file.unlink):
+            damage()
+            read = [] if problem(name, source) else open_source(source, options=sample_of(name).options).notes()
+            assert {note.id: note.text for note in read}.items() <= texts.items()
         file.write_bytes(content)
     assert problem(name, source) == ""
 

@@ -16,7 +16,7 @@ from plant.data.corpus import Role, gold_codes, held_out, training_view
 from plant.nn.parts.build import Given
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.steps.relate import relate
-from plant.systems.classifier import Fitted, fit_classifier
+from plant.systems.classifier import TrainedClassifier, fit_classifier
 from plant.train.loop import Runtime
 from plant.types import Progress, silent
 from tests.made_up import corpus_of, notes_of
@@ -45,7 +45,7 @@ def killer(steps: int) -> Progress:
     return progress
 
 
-def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe = RECIPE) -> Fitted:
+def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe = RECIPE) -> TrainedClassifier:
     corpus = corpus_of(notes_of(40))
     view = training_view(corpus)
     given = Given(view.vocab, view.codes, view.codebook, view.label_shares(), relevance=relate(view, recipe.relate))
@@ -55,7 +55,7 @@ def trained(checkpoint: Path | None, progress: Progress = silent, recipe: Recipe
     return fit_classifier(view, choosing, recipe, given, gold=gold, runtime=runtime)
 
 
-def weights(fitted: Fitted) -> dict[str, torch.Tensor]:
+def weights(fitted: TrainedClassifier) -> dict[str, torch.Tensor]:
     return fitted.classifier.state_dict()
 
 

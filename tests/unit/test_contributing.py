@@ -32,11 +32,11 @@ from plant.recipe.reading import load_recipe, named_recipes
 from plant.recipe.schema import Recipe, Relate
 from plant.registry import Registry
 from plant.steps.fit import FITTERS, Fitted, Fitter, plan_of
-from plant.steps.step import Given, Settings, Step, Work, always, planned, walk
+from plant.steps.step import Root, Step, WalkSettings, Work, always, planned, walk
 from plant.store.artifact import read_manifest, save_artifact
 from plant.store.keeper import InFolder, Kind
-from plant.systems.prior import Prior
-from plant.systems.system import Packed, Reading
+from plant.systems.prior import PriorSystem
+from plant.systems.system import PackedSystem, Reading
 from plant.systems.table import UNPACK
 from plant.tensors import Batch, Decoded, Encoded
 from plant.types import Note, Progress
@@ -229,8 +229,8 @@ LENGTHS = Step(
 
 def test_a_planned_step_is_made_once_and_anew_when_its_section_changes(tmp_path: Path) -> None:
     made: list[bool] = []
-    settings = Settings(InFolder(tmp_path, lambda name, new: made.append(new)))
-    given = {"corpus": Given(corpus_of(notes_of(20)), "digest")}
+    settings = WalkSettings(InFolder(tmp_path, lambda name, new: made.append(new)))
+    given = {"corpus": Root(corpus_of(notes_of(20)), "digest")}
     for keep in (5, 5, 6):
         recipe = Recipe(relate=Relate(keep=keep))
         plan = [*plan_of(recipe), planned(LENGTHS, recipe)]
@@ -254,7 +254,7 @@ def test_a_listed_verb_is_parsed_run_and_explained(
 
 
 def test_a_listed_system_is_fitted_kept_and_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    halves = Prior(np.full(3, 0.5, np.float32))
+    halves = PriorSystem(np.full(3, 0.5, np.float32))
     fitter = Fitter(lambda work: Fitted(Halves(halves)), always("view"))
     monkeypatch.setattr("plant.steps.fit.FITTERS", {**FITTERS, "prior": fitter})
     monkeypatch.setattr("plant.systems.table.UNPACK", {**UNPACK, "halves": lambda packed, known: Halves(halves)})
@@ -268,7 +268,7 @@ def test_a_listed_system_is_fitted_kept_and_opened(monkeypatch: pytest.MonkeyPat
 class Halves:
     """Believes everything by half."""
 
-    prior: Prior
+    prior: PriorSystem
     matches_names = takes_codes = False
 
     def read(self, documents: Documents, *, evidence: bool = False) -> Reading:
@@ -277,5 +277,5 @@ class Halves:
     def unread(self, documents: Documents) -> int:
         return 0
 
-    def pack(self) -> Packed:
-        return Packed("halves")
+    def pack(self) -> PackedSystem:
+        return PackedSystem("halves")

@@ -11,7 +11,7 @@ from plant.errors import InputError
 from plant.evaluate.choosing.blend import Blend
 from plant.recipe.schema import Recipe
 from plant.steps.explanations import RANDOM, applicable, explained_codes, measure_explainer
-from plant.systems.blend import Members, MembersReading
+from plant.systems.blend import MembersReading, MembersSystem
 from plant.systems.coder import FittedCoder
 from plant.text.vocab import Vocab
 from plant.types import Note, Span
@@ -152,7 +152,7 @@ class Reader:
 
 def together(kind: str, *members: Words) -> MembersReading:
     blend = Blend(np.array([3.0, 1.0], np.float32), 1.0, 0.0) if kind == "blend" else None
-    system = Members(tuple(map(Reader, members)), np.zeros(1, np.float32), blend)
+    system = MembersSystem(tuple(map(Reader, members)), np.zeros(1, np.float32), blend)
     return system.read(documents_of([[2, 3, 4]], labels=[[]]))
 
 

@@ -18,8 +18,8 @@ from plant.recipe import schema
 from plant.store.safetensors import read_tensors, write_tensors
 from plant.systems import tfidf
 from plant.systems.prior import fit_prior
-from plant.systems.system import Known, Packed
-from plant.systems.tfidf import Tfidf, explain_tfidf, score_tfidf, unpack_tfidf
+from plant.systems.system import Known, PackedSystem
+from plant.systems.tfidf import TfidfSystem, explain_tfidf, score_tfidf, unpack_tfidf
 from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
 from tests.made_up import documents_of, notes_of
 
@@ -27,7 +27,7 @@ VOCAB = Vocab((*SPECIAL, *"abcdefghijkl"))
 CODES = ("A1", "B2", "C3")
 
 
-def fit_tfidf(view: TrainingView, **knobs: Any) -> Tfidf:
+def fit_tfidf(view: TrainingView, **knobs: Any) -> TfidfSystem:
     return tfidf.fit_tfidf(view, schema.Tfidf(**knobs))
 
 
@@ -125,7 +125,9 @@ def test_a_saved_model_scores_the_same(view: TrainingView, tmp_path: Path) -> No
     packed = model.pack()
     write_tensors(tmp_path / "tfidf.safetensors", packed.arrays)
     arrays = read_tensors(tmp_path / "tfidf.safetensors")
-    loaded = unpack_tfidf(Packed(packed.tag, packed.options, arrays), Known(VOCAB, CODES, CodeBook("other", CODES, {})))
+    loaded = unpack_tfidf(
+        PackedSystem(packed.tag, packed.options, arrays), Known(VOCAB, CODES, CodeBook("other", CODES, {}))
+    )
     assert_array_equal(score_tfidf(loaded, view.documents), score_tfidf(model, view.documents))
 
 
@@ -141,6 +143,6 @@ def test_the_recipe_says_how_long_ngrams_are() -> None:
         Coder("tfidf", "prepare.min_count=1", f"tfidf.longest={longest}").fit(texts, codes, choose=0.2).fitted.system
         for longest in (1, 2)
     )
-    assert isinstance(words, Tfidf)
-    assert isinstance(pairs, Tfidf)
+    assert isinstance(words, TfidfSystem)
+    assert isinstance(pairs, TfidfSystem)
     assert len(pairs.ngrams) > len(words.ngrams)

@@ -10,7 +10,7 @@ from plant.cli.main import main
 from plant.recipe.reading import load_recipe, named_recipes
 from plant.recipe.schema import Rank, Recipe, Relate
 from plant.steps.fit import STEPS, fit_coder, plan_of
-from plant.steps.step import EVERYTHING, Given, Settings, Step, Work, always, planned, walk
+from plant.steps.step import EVERYTHING, Root, Step, WalkSettings, Work, always, planned, walk
 from plant.store.artifact import save_artifact
 from plant.store.keeper import InFolder, Kind
 from tests.made_up import corpus_of, notes_of
@@ -88,7 +88,7 @@ NUMBER = Kind("number", _save, _load)
 def walked(tmp_path: Path, recipe: Recipe, wanted: str = "c") -> tuple[int, list[str]]:
     log: list[str] = []
     steps = [made(log, "a", ("corpus",), ("relate",)), made(log, "b", ("a",), ("rank",)), made(log, "c", ("a", "b"))]
-    found = walk([planned(step, recipe) for step in steps], {"corpus": Given(0, "x")}, Settings(InFolder(tmp_path)))
+    found = walk([planned(step, recipe) for step in steps], {"corpus": Root(0, "x")}, WalkSettings(InFolder(tmp_path)))
     return found[wanted], log
 
 
@@ -131,7 +131,7 @@ def test_a_step_cannot_read_what_it_did_not_declare() -> None:
     for make, error in ((peek, KeyError), (peek_section, StopIteration), (peek_seed, AssertionError)):
         step = Step("nosy", make, always("corpus"), ("relate",))
         with pytest.raises(error):
-            walk([planned(step, Recipe())], {"corpus": Given(0), "choosing": Given(1)})["nosy"]
+            walk([planned(step, Recipe())], {"corpus": Root(0), "choosing": Root(1)})["nosy"]
 
 
 @pytest.mark.parametrize("name", named_recipes())
@@ -159,7 +159,7 @@ def test_members_with_different_relevance_keep_both(tmp_path: Path) -> None:
     corpus = corpus_of(notes_of(40))
     for _ in range(2):
         keeper = InFolder(tmp_path / "run", lambda name, new: made.append(name) if new else None)
-        fit_coder(corpus, load_recipe(str(both)), Settings(keeper), digest="x")
+        fit_coder(corpus, load_recipe(str(both)), WalkSettings(keeper), digest="x")
     assert sorted(made) == ["coder", "member1-ranker", "member1-relevance", "ranker", "relevance"]
 
 
@@ -170,5 +170,5 @@ def test_sections_that_a_step_declares_are_sections_of_recipes() -> None:
 
 def test_a_recipe_with_another_seed_is_another_coder() -> None:
     recipe = load_recipe("plant-demo")
-    keys = {walk(plan_of(one), {"corpus": Given(None)}).key("coder") for one in (recipe, replace(recipe, seed=2))}
+    keys = {walk(plan_of(one), {"corpus": Root(None)}).key("coder") for one in (recipe, replace(recipe, seed=2))}
     assert len(keys) == 2

@@ -21,16 +21,16 @@ from plant.recipe.schema import Choose, Recipe
 from plant.steps.pretrain import PRETRAIN
 from plant.steps.rank import RANK
 from plant.steps.relate import RELATE
-from plant.steps.step import EVERYTHING, Given, Planned, Settings, Step, Work, always, planned, walk
+from plant.steps.step import EVERYTHING, Planned, Root, Step, WalkSettings, Work, always, planned, walk
 from plant.steps.transform import TRANSFORM
 from plant.steps.vectors import VECTORS
 from plant.steps.views import VIEWS
-from plant.systems.blend import Members, blended_on
+from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.classifier import ClassifierSystem, fit_classifier
 from plant.systems.coder import CODER, FittedCoder, add_codes
 from plant.systems.members import member_recipes
 from plant.systems.prior import fit_prior
-from plant.systems.system import System, probabilities
+from plant.systems.system import FittedSystem, probabilities
 from plant.systems.tfidf import fit_tfidf
 from plant.train.classifier import ClassifierEpoch
 from plant.train.loop import Runtime
@@ -42,7 +42,7 @@ SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a rec
 class Fitted:
     """A fitted system and how its training went."""
 
-    system: System
+    system: FittedSystem
     history: tuple[ClassifierEpoch, ...] = ()
 
 
@@ -137,15 +137,15 @@ def _coder(work: Work) -> FittedCoder:
     return _with_further_codes(coder, table, work["corpus"], view) if table else coder
 
 
-def joined(systems: Sequence[System], choose: Choose, view: TrainingView, choosing: Documents) -> System:
+def joined(systems: Sequence[FittedSystem], choose: Choose, view: TrainingView, choosing: Documents) -> FittedSystem:
     """Several systems as one, weighed on the choosing notes where the recipe asks for it."""
     if len(systems) == 1:
         return systems[0]
-    return Members(tuple(systems)) if choose.blend == "mean" else blended_on(tuple(systems), view, choosing)
+    return MembersSystem(tuple(systems)) if choose.blend == "mean" else blended_on(tuple(systems), view, choosing)
 
 
 def tuned(
-    system: System, recipe: Recipe, view: TrainingView, choosing: Documents, facts: Mapping[str, Any]
+    system: FittedSystem, recipe: Recipe, view: TrainingView, choosing: Documents, facts: Mapping[str, Any]
 ) -> FittedCoder:
     """Thresholds, and the temperature where the recipe asks for it, from the choosing notes."""
     scores = probabilities(system, choosing, n_labels=len(view.codes))
@@ -219,12 +219,12 @@ def plan_of(recipe: Recipe) -> Iterator[Planned]:
     yield planned(FIT, recipe)
 
 
-def fit_coder(corpus: Corpus, recipe: Recipe, settings: Settings | None = None, *, digest: str = "") -> FittedCoder:
+def fit_coder(corpus: Corpus, recipe: Recipe, settings: WalkSettings | None = None, *, digest: str = "") -> FittedCoder:
     """Fit every member of a recipe, then thresholds and temperature; `digest` stands for the corpus."""
-    coder: FittedCoder = walk(plan_of(recipe), {"corpus": Given(corpus, digest)}, settings)["coder"]
+    coder: FittedCoder = walk(plan_of(recipe), {"corpus": Root(corpus, digest)}, settings)["coder"]
     return coder
 
 
 def key_of_coder(recipe: Recipe, corpus: str) -> str:
     """One number for all that decides a coder, `corpus` standing for its notes."""
-    return walk(plan_of(recipe), {"corpus": Given(None, corpus)}).key("coder")
+    return walk(plan_of(recipe), {"corpus": Root(None, corpus)}).key("coder")

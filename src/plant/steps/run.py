@@ -12,7 +12,7 @@ from plant.steps.fit import plan_of
 from plant.steps.log import TrainingLog
 from plant.steps.predict import PREDICT
 from plant.steps.prepare import Request, inputs_of, prepare_once
-from plant.steps.step import Given, Settings, planned, walk
+from plant.steps.step import Root, WalkSettings, planned, walk
 from plant.store.keeper import InFolder, Notify, Shared, named_by, unheard
 from plant.systems.coder import FittedCoder
 from plant.types import Progress, silent
@@ -51,14 +51,14 @@ def run(
     notify("corpus", made.new)
     corpus = load_corpus(folder)
     keeper = InFolder(out, notify)
-    settings = Settings(
+    settings = WalkSettings(
         keeper=Shared(shared, keeper, own=("coder", "predictions")) if shared else keeper,
         device=device,
         log=TrainingLog(out / "training.jsonl", out / "events").write,
         progress=progress,
         facts={"name": name, "splits": made.manifest.facts["split_manifest"]},
     )
-    steps = walk(plan, {"corpus": Given(corpus, made.manifest.digest)}, settings)
+    steps = walk(plan, {"corpus": Root(corpus, made.manifest.digest)}, settings)
     coder = steps["coder"]
     keeper.drop_checkpoints()
     reported = (corpus.role == Role.REPORT).any()

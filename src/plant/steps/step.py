@@ -23,7 +23,7 @@ Log = Callable[[str, Any], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class WalkSettings:
     """How a walk is carried out; none of it changes what is made. `facts` are kept with the coder."""
 
     keeper: Keeper = field(default_factory=InMemory)
@@ -58,7 +58,7 @@ def always(*needs: str) -> Callable[[Recipe], tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Given:
+class Root:
     """A thing that a walk starts from, and the digest that stands for it."""
 
     thing: Any
@@ -88,7 +88,7 @@ class Work:
     """What a step is given to make its thing: what it declared, and nothing else."""
 
     planned: Planned
-    settings: Settings
+    settings: WalkSettings
     checkpoint: Path | None
     fetch: Callable[[str], Any]
 
@@ -134,8 +134,8 @@ class Walk:
     """Things by name, made when they are first asked for; those of one key are made once."""
 
     plan: Mapping[str, Planned]
-    given: Mapping[str, Given]
-    settings: Settings
+    given: Mapping[str, Root]
+    settings: WalkSettings
     made: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
 
@@ -172,13 +172,13 @@ class Walk:
         return keeper.once(one.folder, origin, lambda: one.step.make(work), one.step.kind)
 
 
-def walk(plan: Iterable[Planned], given: Mapping[str, Given], settings: Settings | None = None) -> Walk:
+def walk(plan: Iterable[Planned], given: Mapping[str, Root], settings: WalkSettings | None = None) -> Walk:
     """The walk over planned steps, from what is given.
 
     Where members of a recipe keep different things under one name, the later ones' folders tell whose they are.
     """
     steps = {one.name: one for one in plan}
-    found = Walk(steps, given, settings or Settings())
+    found = Walk(steps, given, settings or WalkSettings())
     taken: dict[str, str] = {}
     for name, one in steps.items():
         if taken.setdefault(one.folder, found.key(name)) != found.key(name):

@@ -11,7 +11,7 @@ from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
 from plant.evaluate.choosing.blend import Blend, blended, fit_blend
 from plant.evaluate.choosing.calibration import logits_of
-from plant.systems.system import UNSEEN, Growth, Packed, Reading, System, probabilities
+from plant.systems.system import UNSEEN, FittedSystem, Growth, PackedSystem, Reading, probabilities
 
 MEAN, BLEND = "mean", "blend"
 
@@ -49,14 +49,14 @@ class MembersReading:
 
 
 @dataclass(frozen=True)
-class Members:
+class MembersSystem:
     """Several systems.
 
     Without a `blend`, the mean of their probabilities; with one, they are weighed by how far they raise a label above
     its log-odds among the fitted notes.
     """
 
-    members: tuple[System, ...]
+    members: tuple[FittedSystem, ...]
     log_odds: NDArray[np.float32] | None = None  # per label
     blend: Blend | None = None
 
@@ -76,23 +76,23 @@ class Members:
     def unread(self, documents: Documents) -> int:
         return sum(member.unread(documents) for member in self.members)
 
-    def quantized(self) -> "Members":
+    def quantized(self) -> "MembersSystem":
         return replace(self, members=tuple(member.quantized() for member in self.members))
 
-    def with_codes(self, growth: Growth) -> "Members":
+    def with_codes(self, growth: Growth) -> "MembersSystem":
         members = tuple(member.with_codes(growth) for member in self.members)
         if self.log_odds is None:
             return replace(self, members=members)
         rare = np.full(growth.further, logits_of(np.array([growth.share])), np.float32)
         return replace(self, members=members, log_odds=np.concatenate([self.log_odds, rare]))
 
-    def pack(self) -> Packed:
+    def pack(self) -> PackedSystem:
         parts = tuple(member.pack() for member in self.members)
         if self.blend is None or self.log_odds is None:
-            return Packed(MEAN, parts=parts)
+            return PackedSystem(MEAN, parts=parts)
         numbers = {"trust": self.blend.trust, "shift": self.blend.shift}
         arrays = {"weights": np.asarray(self.blend.weights, np.float32), "log_odds": self.log_odds}
-        return Packed(BLEND, numbers, arrays, parts)
+        return PackedSystem(BLEND, numbers, arrays, parts)
 
     def _joined(self, readings: Sequence[Reading]) -> NDArray[np.float32]:
         scores = [reading.scores for reading in readings]
@@ -102,14 +102,14 @@ class Members:
         return blended(scores, self.log_odds, self.blend, known)
 
 
-def blended_on(systems: tuple[System, ...], view: TrainingView, choosing: Documents) -> Members:
+def blended_on(systems: tuple[FittedSystem, ...], view: TrainingView, choosing: Documents) -> MembersSystem:
     """The systems with the weights that are best on the choosing notes."""
     log_odds = logits_of((view.label_counts() + UNSEEN) / (len(view.documents) + 2 * UNSEEN)).astype(np.float32)
     scores = [probabilities(system, choosing, n_labels=len(view.codes)) for system in systems]
-    return Members(systems, log_odds, fit_blend(scores, log_odds, choosing.targets(len(view.codes))))
+    return MembersSystem(systems, log_odds, fit_blend(scores, log_odds, choosing.targets(len(view.codes))))
 
 
-def unpack_blend(packed: Packed, members: tuple[System, ...]) -> Members:
+def unpack_blend(packed: PackedSystem, members: tuple[FittedSystem, ...]) -> MembersSystem:
     """The blend that `pack` took apart."""
     blend = Blend(np.array(packed.arrays["weights"]), packed.options["trust"], packed.options["shift"])
-    return Members(members, np.array(packed.arrays["log_odds"]), blend)
+    return MembersSystem(members, np.array(packed.arrays["log_odds"]), blend)

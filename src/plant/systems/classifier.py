@@ -19,8 +19,8 @@ from plant.nn.parts.protocols import QuantizableEncoder, SubwordEncoder, reads_t
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.systems.growing import grown_classifier
-from plant.systems.system import Growth, Known, Packed, under
-from plant.systems.widened import Widened, widened
+from plant.systems.system import Growth, Known, PackedSystem, under
+from plant.systems.widened import WidenedSystem, widened
 from plant.tensors import Encoded
 from plant.train.classifier import ClassifierEpoch, Notes, train_classifier
 from plant.train.loop import Runtime
@@ -88,21 +88,21 @@ class ClassifierSystem:
             raise InputError("only coders with an awd-lstm encoder run in 8 bits: leave --int8 away")
         return replace(self, classifier=self.classifier.with_encoder(encoder.quantized()).eval())
 
-    def with_codes(self, growth: Growth) -> "ClassifierSystem | Widened":
+    def with_codes(self, growth: Growth) -> "ClassifierSystem | WidenedSystem":
         if not self.takes_codes:
             return widened(self, growth)
         classifier, given = grown_classifier(self.recipe, self.classifier, self.given, growth)
         return replace(self, classifier=classifier, given=given)
 
-    def pack(self) -> Packed:
+    def pack(self) -> PackedSystem:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
         given = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
         arrays = weights | {f"given.{name}": array for name, array in given.arrays.items()}
-        return Packed(TAG, {"recipe": recipe_table(self.recipe), "given": given.facts}, arrays)
+        return PackedSystem(TAG, {"recipe": recipe_table(self.recipe), "given": given.facts}, arrays)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class TrainedClassifier:
     """A trained classifier, and how its training went."""
 
     classifier: Classifier
@@ -117,16 +117,18 @@ def fit_classifier(
     *,
     gold: Sequence[Sequence[str]],
     runtime: Runtime[ClassifierEpoch] = Runtime(),  # noqa: B008  # frozen
-) -> Fitted:
+) -> TrainedClassifier:
     """Train the classifier of a recipe; `gold` are all codes of the choosing notes, those without a label too."""
     with seeded(recipe.seed):
         classifier = build_classifier(recipe, given)
     fitted, chosen = classifier.readable(view.documents), classifier.readable(choosing)
     notes = Notes(fitted, chosen, len(view.codes), judge_on(choosing, view.codes, gold))
-    return Fitted(classifier, train_classifier(classifier, notes, recipe.fit, seed=recipe.seed, runtime=runtime))
+    return TrainedClassifier(
+        classifier, train_classifier(classifier, notes, recipe.fit, seed=recipe.seed, runtime=runtime)
+    )
 
 
-def unpack_classifier(packed: Packed, known: Known) -> ClassifierSystem:
+def unpack_classifier(packed: PackedSystem, known: Known) -> ClassifierSystem:
     """The system that `pack` took apart."""
     recipe = recipe_from(packed.options["recipe"], where="the recipe of a coder")
     own = Given(known.vocab, known.codes, known.codebook, np.zeros(len(known.codes), np.float32))

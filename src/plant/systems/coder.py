@@ -23,7 +23,7 @@ from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
-from plant.systems.system import Growth, Known, System, flattened, probabilities, readings, under, unflattened
+from plant.systems.system import FittedSystem, Growth, Known, flattened, probabilities, readings, under, unflattened
 from plant.systems.table import unpack_system
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
@@ -42,7 +42,7 @@ class FittedCoder:
     vocab: Vocab
     codebook: CodeBook
     codes: tuple[str, ...]
-    system: System
+    system: FittedSystem
     thresholds: NDArray[np.float32]
     temperature: float
     train_counts: NDArray[np.int64]

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, TrainingView
-from plant.systems.system import Growth, Known, Packed
-from plant.systems.widened import Widened, widened
+from plant.systems.system import Growth, Known, PackedSystem
+from plant.systems.widened import WidenedSystem, widened
 
 TAG = "prior"
 
@@ -29,7 +29,7 @@ class PriorReading:
 
 
 @dataclass(frozen=True)
-class Prior:
+class PriorSystem:
     """The share of fitted notes that have each code."""
 
     shares: NDArray[np.float32]
@@ -42,21 +42,21 @@ class Prior:
     def unread(self, documents: Documents) -> int:
         return 0
 
-    def quantized(self) -> "Prior":
+    def quantized(self) -> "PriorSystem":
         return self
 
-    def with_codes(self, growth: Growth) -> Widened:
+    def with_codes(self, growth: Growth) -> WidenedSystem:
         return widened(self, growth)
 
-    def pack(self) -> Packed:
-        return Packed(TAG, arrays={"shares": self.shares})
+    def pack(self) -> PackedSystem:
+        return PackedSystem(TAG, arrays={"shares": self.shares})
 
 
-def fit_prior(view: TrainingView) -> Prior:
+def fit_prior(view: TrainingView) -> PriorSystem:
     """Count the codes."""
-    return Prior(view.label_shares())
+    return PriorSystem(view.label_shares())
 
 
-def unpack_prior(packed: Packed, known: Known) -> Prior:
+def unpack_prior(packed: PackedSystem, known: Known) -> PriorSystem:
     """The prior that `pack` took apart."""
-    return Prior(np.asarray(packed.arrays["shares"]))
+    return PriorSystem(np.asarray(packed.arrays["shares"]))

@@ -41,13 +41,13 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedSystem:
     """A system taken apart: its tag, plain options, arrays, and the systems that it is made of."""
 
     tag: str
     options: Mapping[str, Any] = field(default_factory=dict)
     arrays: Arrays = field(default_factory=dict)
-    parts: tuple["Packed", ...] = ()
+    parts: tuple["PackedSystem", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Growth:
         return UNSEEN / max(1, self.n_documents)
 
 
-class System(Protocol):
+class FittedSystem(Protocol):
     """Scores all labels of documents, and can be packed and grown."""
 
     @property
@@ -105,21 +105,21 @@ class System(Protocol):
         """How many sub-words of documents lie beyond a limit on windows."""
         ...
 
-    def quantized(self) -> "System":
+    def quantized(self) -> "FittedSystem":
         """The same system for CPUs with weights in eight bits; an error where it has no such form."""
         ...
 
-    def with_codes(self, growth: Growth) -> "System":
+    def with_codes(self, growth: Growth) -> "FittedSystem":
         """The same system with more labels at the end; the scores of those that it knew stay as they were."""
         ...
 
-    def pack(self) -> Packed:
+    def pack(self) -> PackedSystem:
         """Everything that was learned."""
         ...
 
 
 def readings(
-    system: System, documents: Documents, *, evidence: bool = False, progress: Progress = silent
+    system: FittedSystem, documents: Documents, *, evidence: bool = False, progress: Progress = silent
 ) -> Iterator[tuple[NDArray[np.intp], Reading]]:
     """All documents, some of similar length at a time, with their row numbers; longest first."""
     for rows in prediction_batches(documents, size=TOGETHER, progress=progress):
@@ -127,7 +127,7 @@ def readings(
 
 
 def probabilities(
-    system: System, documents: Documents, *, n_labels: int, progress: Progress = silent
+    system: FittedSystem, documents: Documents, *, n_labels: int, progress: Progress = silent
 ) -> NDArray[np.float32]:
     """The probability of each label for each document."""
 
@@ -137,7 +137,7 @@ def probabilities(
     return predict_in_batches(predict, documents, n_labels=n_labels, size=TOGETHER, progress=progress)
 
 
-def flattened(packed: Packed, place: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def flattened(packed: PackedSystem, place: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A packed system as a plain tree of tags and options, and its arrays under the names of their places."""
     arrays = {f"{place}{name}": array for name, array in packed.arrays.items()}
     trees = []
@@ -148,11 +148,11 @@ def flattened(packed: Packed, place: str = "") -> tuple[dict[str, Any], dict[str
     return {"system": packed.tag, "options": dict(packed.options), "parts": trees}, arrays
 
 
-def unflattened(tree: Mapping[str, Any], arrays: Arrays) -> Packed:
+def unflattened(tree: Mapping[str, Any], arrays: Arrays) -> PackedSystem:
     """The packed system that `flattened` laid out."""
     parts = tuple(unflattened(part, under(arrays, f"{number}.")) for number, part in enumerate(tree["parts"]))
     own = {name: array for name, array in arrays.items() if not name.partition(".")[0].isdigit()}
-    return Packed(tree["system"], tree["options"], own, parts)
+    return PackedSystem(tree["system"], tree["options"], own, parts)
 
 
 def under(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

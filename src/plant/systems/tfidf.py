@@ -11,8 +11,8 @@ from plant.data.corpus import Documents, TrainingView, take
 from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
 from plant.errors import InputError
 from plant.recipe import schema
-from plant.systems.system import Growth, Known, Packed
-from plant.systems.widened import Widened, widened
+from plant.systems.system import Growth, Known, PackedSystem
+from plant.systems.widened import WidenedSystem, widened
 from plant.train.logistic import Linear, fit_logistic
 from plant.types import Progress, silent
 
@@ -25,7 +25,7 @@ class TfidfReading:
     """Scores to which each word adds its own."""
 
     scores: NDArray[np.float32]
-    tfidf: "Tfidf"
+    tfidf: "TfidfSystem"
     documents: Documents
 
     @property
@@ -39,7 +39,7 @@ class TfidfReading:
 
 
 @dataclass(frozen=True)
-class Tfidf:
+class TfidfSystem:
     """Which n-grams count, and each code's weights of them."""
 
     ngrams: NgramTable
@@ -53,13 +53,13 @@ class Tfidf:
     def unread(self, documents: Documents) -> int:
         return 0
 
-    def quantized(self) -> "Tfidf":
+    def quantized(self) -> "TfidfSystem":
         return self
 
-    def with_codes(self, growth: Growth) -> Widened:
+    def with_codes(self, growth: Growth) -> WidenedSystem:
         return widened(self, growth)
 
-    def pack(self) -> Packed:
+    def pack(self) -> PackedSystem:
         weights = self.linear.weights
         arrays = {
             "keys": self.ngrams.keys,
@@ -69,7 +69,7 @@ class Tfidf:
             "weights": weights.data,
             "intercepts": self.linear.intercepts,
         }
-        return Packed(TAG, {"vocab_size": self.ngrams.vocab_size, "longest": self.ngrams.longest}, arrays)
+        return PackedSystem(TAG, {"vocab_size": self.ngrams.vocab_size, "longest": self.ngrams.longest}, arrays)
 
 
 def fit_tfidf(
@@ -78,7 +78,7 @@ def fit_tfidf(
     *,
     seed: int = 1,
     progress: Progress = silent,
-) -> Tfidf:
+) -> TfidfSystem:
     """Choose and weigh the n-grams of up to `longest` words, and fit one logistic regression per code."""
     table = count_ngrams(
         view.documents,
@@ -89,19 +89,19 @@ def fit_tfidf(
     )
     features = table.features(view.documents)
     linear = fit_logistic(features, _targets(view), cost=recipe.cost, prune=recipe.prune, seed=seed, progress=progress)
-    return Tfidf(table, linear)
+    return TfidfSystem(table, linear)
 
 
-def unpack_tfidf(packed: Packed, known: Known) -> Tfidf:
+def unpack_tfidf(packed: PackedSystem, known: Known) -> TfidfSystem:
     """The system that `pack` took apart."""
     arrays = packed.arrays
     table = NgramTable(packed.options["vocab_size"], packed.options["longest"], arrays["keys"], arrays["idf"])
     parts = (arrays["weights"], arrays["columns"], arrays["starts"])
     weights = csr_array(parts, shape=(len(known.codes), len(table)))
-    return Tfidf(table, Linear(weights, arrays["intercepts"]))
+    return TfidfSystem(table, Linear(weights, arrays["intercepts"]))
 
 
-def score_tfidf(tfidf: Tfidf, documents: Documents) -> NDArray[np.float32]:
+def score_tfidf(tfidf: TfidfSystem, documents: Documents) -> NDArray[np.float32]:
     """Probabilities, documents x labels."""
     from scipy.special import expit  # loading a coder need not wait for it
 
@@ -109,7 +109,9 @@ def score_tfidf(tfidf: Tfidf, documents: Documents) -> NDArray[np.float32]:
     return expit(logits + tfidf.linear.intercepts).astype(np.float32)
 
 
-def explain_tfidf(tfidf: Tfidf, documents: Documents, document: int, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def explain_tfidf(
+    tfidf: TfidfSystem, documents: Documents, document: int, labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """What each token of a document gives to the logits of labels, labels x tokens; a row sums to logit - intercept.
 
     What an n-gram gives is shared evenly by its occurrences and their words.

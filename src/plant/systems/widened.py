@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
-from plant.systems.system import Growth, Known, Packed, Reading, System
+from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading
 from plant.text.vocab import UNKNOWN, Vocab
 
 TAG = "widened"
@@ -35,10 +35,10 @@ class WidenedReading:
 
 
 @dataclass(frozen=True)
-class Widened:
+class WidenedSystem:
     """A system beside `further` labels, and words from `n_words` on, that it does not know."""
 
-    system: System
+    system: FittedSystem
     n_words: int
     n_labels: int
     share: float
@@ -54,20 +54,20 @@ class Widened:
     def unread(self, documents: Documents) -> int:
         return self.system.unread(documents)
 
-    def quantized(self) -> "Widened":
+    def quantized(self) -> "WidenedSystem":
         return replace(self, system=self.system.quantized())
 
-    def with_codes(self, growth: Growth) -> "Widened":
+    def with_codes(self, growth: Growth) -> "WidenedSystem":
         return replace(self, further=self.further + growth.further)
 
-    def pack(self) -> Packed:
+    def pack(self) -> PackedSystem:
         sizes = {"n_words": self.n_words, "n_labels": self.n_labels, "share": self.share, "further": self.further}
-        return Packed(TAG, sizes, parts=(self.system.pack(),))
+        return PackedSystem(TAG, sizes, parts=(self.system.pack(),))
 
 
-def widened(system: System, growth: Growth) -> Widened:
+def widened(system: FittedSystem, growth: Growth) -> WidenedSystem:
     """A system that stays as it is while codes are added to its coder."""
-    return Widened(system, growth.n_words, growth.n_codes, growth.share, growth.further)
+    return WidenedSystem(system, growth.n_words, growth.n_codes, growth.share, growth.further)
 
 
 def inner(sizes: Mapping[str, Any], known: Known) -> Known:

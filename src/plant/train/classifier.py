@@ -17,7 +17,7 @@ from plant.nn.parts.protocols import reads_windows
 from plant.recipe.schema import Fit
 from plant.tensors import Batch, Encoded
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
-from plant.train.phases import Group, freeze, parameter_groups, phases
+from plant.train.phases import ParameterGroup, freeze, parameter_groups, phases
 from plant.train.precision import mixed_precision
 from plant.train.schedule import SCHEDULES
 
@@ -90,7 +90,7 @@ class _ClassifierTask:
         return self.classifier
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[ParameterGroup]:
         return parameter_groups(self.classifier, self.recipe)
 
     @cached_property
@@ -178,7 +178,7 @@ class _ClassifierTask:
         self.classifier.load_state_dict(dict(saved["now"]))
 
 
-def _optimizer(groups: Sequence[Group], recipe: Fit) -> torch.optim.AdamW:
+def _optimizer(groups: Sequence[ParameterGroup], recipe: Fit) -> torch.optim.AdamW:
     settings = [{"params": list(group.parameters), "lr": recipe.learning_rate * group.rate} for group in groups]
     return torch.optim.AdamW(
         settings, lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=recipe.weight_decay, fused=True

@@ -14,7 +14,7 @@ from plant.train.loop import Phase
 
 
 @dataclass(frozen=True)
-class Group:
+class ParameterGroup:
     """Parameters that share a learning rate; `layer` counts the encoder's layers from the words, None above them."""
 
     name: str
@@ -23,11 +23,11 @@ class Group:
     layer: int | None = None
 
 
-def parameter_groups(classifier: Classifier, recipe: Fit) -> list[Group]:
+def parameter_groups(classifier: Classifier, recipe: Fit) -> list[ParameterGroup]:
     """Encoder layers from the words up, the planted ranker, and the rest, with their discriminative rates."""
     layers = encoder_layers(classifier)
     groups = [
-        Group(
+        ParameterGroup(
             f"encoder {number}",
             parameters,
             recipe.encoder_rate * recipe.layer_rate ** (len(layers) - 1 - number),
@@ -39,7 +39,7 @@ def parameter_groups(classifier: Classifier, recipe: Fit) -> list[Group]:
     planted = () if ranker is None else tuple(ranker.parameters())
     taken = {id(parameter) for parameters in (*layers, planted) for parameter in parameters}
     rest = tuple(p for p in classifier.parameters() if p.requires_grad and id(p) not in taken)
-    above = [Group("ranker", planted, recipe.ranker_rate), Group("decoder", rest, 1.0)]
+    above = [ParameterGroup("ranker", planted, recipe.ranker_rate), ParameterGroup("decoder", rest, 1.0)]
     return [group for group in (*groups, *above) if group.parameters]
 
 
@@ -64,7 +64,7 @@ def phases(recipe: Fit, *, n_layers: int, on_start: Callable[[int], None]) -> li
     return [Phase(name, epochs, partial(on_start, layer)) for name, epochs, layer in planned if epochs > 0]
 
 
-def freeze(groups: Sequence[Group], *, below: int) -> None:
+def freeze(groups: Sequence[ParameterGroup], *, below: int) -> None:
     """Make all parameters trainable but those of the encoder's layers below this one."""
     for group in groups:
         for parameter in group.parameters:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from plant.errors import RecipeError
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
-from plant.nn.parts.protocols import Relevance
+from plant.nn.parts.protocols import StaticRelevance
 from plant.nn.planting.attending import Attending
 from plant.nn.planting.focus import Focusing, focused_attention
 from plant.nn.planting.fused import Segments, fused_logits, fused_loss
@@ -50,7 +50,7 @@ class PlantedDecoder(nn.Module):
         input_size: int,
         n_labels: int,
         *,
-        relevance: Relevance | None = None,
+        relevance: StaticRelevance | None = None,
         ranker: Ranker | None = None,
         frequencies: Float[Tensor, "label"] | None = None,
         learned: bool = True,
@@ -174,7 +174,7 @@ class PlantedDecoder(nn.Module):
         with torch.autocast(planting.tokens.device.type, enabled=False):  # mixed precision ends here
             return planting.ranked.pieces.tensors(planting.tokens)
 
-    def _keep_lists(self, relevance: Relevance) -> None:
+    def _keep_lists(self, relevance: StaticRelevance) -> None:
         """Buffers that a saved model leaves out: they come from the relevance, which is saved once and whole."""
         lists = relevance.by_token()
         self.list_starts: Tensor

@@ -147,7 +147,7 @@ class TransformerEncoder(nn.Module):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenWindows:
     """For every sub-word that is read: its document, its place there, and the window position with its state."""
 
     rows: Int[Tensor, "part"]
@@ -156,7 +156,7 @@ class Chosen:
     positions: Int[Tensor, "part"]
 
 
-def _chosen(lengths: Sequence[int], plan: WindowPlan, device: torch.device) -> Chosen:
+def _chosen(lengths: Sequence[int], plan: WindowPlan, device: torch.device) -> ChosenWindows:
     nothing = torch.empty(0, dtype=torch.long)
     rows, parts, windows, positions, before = [nothing], [nothing], [nothing], [nothing], 0
     for row, length in enumerate(lengths):
@@ -167,7 +167,7 @@ def _chosen(lengths: Sequence[int], plan: WindowPlan, device: torch.device) -> C
         windows.append(before + best)
         positions.append(1 + places - best * plan.step)
         before += plan.count(length)
-    return Chosen(*(torch.cat(each).to(device) for each in (rows, parts, windows, positions)))
+    return ChosenWindows(*(torch.cat(each).to(device) for each in (rows, parts, windows, positions)))
 
 
 def special_of(tokenizer: SubwordTokenizer) -> Special:

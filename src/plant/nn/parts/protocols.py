@@ -201,7 +201,7 @@ class TokenLists(Protocol):
     def scores(self) -> NDArray[np.float32]: ...
 
 
-class Relevance(Protocol):
+class StaticRelevance(Protocol):
     """What static planting needs of `plant.relevance.relevance.Relevance`."""
 
     def by_token(self) -> TokenLists: ...
