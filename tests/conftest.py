@@ -1,11 +1,17 @@
 """What many tests share: where the corpora lie, and small made-up data."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
+from jaxtyping import config
+
+from tests.checks import check_annotations
+
+check_annotations("plant")
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +22,14 @@ def corpora() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the corpora: set PLANT_CORPORA")
     return folder
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """For tests of the error a user meets who gives something of a wrong type: where plant is used, nothing checks."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(autouse=True)

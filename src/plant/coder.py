@@ -5,6 +5,7 @@ What fits is imported where it is asked for: a coder that only predicts starts f
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,10 @@ class Coder:
 
     def fit(
         self,
-        texts: Sequence[str],
-        codes: Sequence[Iterable[str]],
+        texts: Iterable[str],
+        codes: Iterable[Iterable[str]],
         *,
-        groups: Sequence[str] | None = None,
+        groups: Iterable[str | SupportsIndex] | None = None,
         codebook: CodeBook | None = None,
         choose: float = 0.1,
         progress: Progress = silent,
@@ -93,7 +94,7 @@ class Coder:
         return self
 
     def predict(
-        self, texts: Sequence[str], *, ids: Sequence[str] = (), top: int = 15, explainer: str = ""
+        self, texts: Iterable[str], *, ids: Iterable[str | SupportsIndex] = (), top: int = 15, explainer: str = ""
     ) -> list[Prediction]:
         """The ranked codes of each text, with descriptions, probabilities, acceptance and evidence.
 
@@ -121,7 +122,7 @@ class Coder:
             documents = self.fitted.encode([note.text for note in block], [note.id for note in block])
             yield from self.fitted.code(documents, top=top, evidence=evidence, explainer=explainer)
 
-    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """The probability of every code of `classes_` for each text.
 
         >>> coder.predict_proba(["cough", "wrist"]).argmax(axis=1).tolist()
@@ -160,7 +161,7 @@ class Coder:
         """A coder for CPUs with the encoder's weights in eight bits: faster, nearly the same probabilities."""
         return Coder(self.recipe, fitted=self.fitted.quantized())
 
-    def score(self, texts: Sequence[str], codes: Sequence[Iterable[str]]) -> float:
+    def score(self, texts: Iterable[str], codes: Iterable[Iterable[str]]) -> float:
         """Micro-F1 of the accepted codes; a code that the coder does not know counts as missed.
 
         >>> coder.score(["cough", "wrist"], [["R05"], ["S62"]])

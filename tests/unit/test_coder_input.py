@@ -46,6 +46,7 @@ def coder() -> Coder:
     ],
 )
 @pytest.mark.parametrize("verb", ["fit", "score"])
+@pytest.mark.usefixtures("unchecked")
 def test_wrong_texts_and_codes_are_told_by_place(coder: Coder, verb: str, texts: Any, codes: Any, message: str) -> None:
     call: Callable[..., object] = Coder("prior").fit if verb == "fit" else coder.score
     with pytest.raises(InputError, match=re.escape(message)) as told:
@@ -65,6 +66,7 @@ def test_wrong_texts_and_codes_are_told_by_place(coder: Coder, verb: str, texts:
         ({"codebook": "codes.tsv"}, "codebook must be a CodeBook"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_wrong_options_of_fit_are_told(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         fitted(**options)
@@ -72,9 +74,9 @@ def test_wrong_options_of_fit_are_told(options: dict[str, Any], message: str) ->
 
 def test_generators_arrays_and_numbered_groups_are_taken() -> None:
     coder = Coder("prior", "prepare.min_count=1")
-    coder.fit((text for text in TEXTS), iter(CODES), groups=np.arange(20), choose=0.2)  # type: ignore[arg-type]
-    assert [found.id for found in coder.predict(np.array(TEXTS[:2]), ids=np.array([5, 6]))] == ["5", "6"]  # type: ignore[arg-type]
-    assert coder.predict_proba(text for text in TEXTS).shape == (20, 3)  # type: ignore[arg-type]
+    coder.fit((text for text in TEXTS), iter(CODES), groups=np.arange(20), choose=0.2)
+    assert [found.id for found in coder.predict(np.array(TEXTS[:2]), ids=np.array([5, 6]))] == ["5", "6"]
+    assert coder.predict_proba(text for text in TEXTS).shape == (20, 3)
 
 
 def test_blanks_around_codes_make_no_further_class(coder: Coder) -> None:
@@ -106,6 +108,7 @@ def test_blanks_around_codes_make_no_further_class(coder: Coder) -> None:
         (lambda coder: coder.add_codes(["I11"]), "add_codes takes a CodeBook or the path of a code file, not list"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_wrong_questions_are_told(coder: Coder, call: Callable[[Coder], object], message: str) -> None:
     with pytest.raises(PlantError, match=re.escape(message)):
         call(coder)
@@ -119,6 +122,7 @@ def test_a_file_of_codes_is_read_where_a_book_is_taken(tmp_path: Path) -> None:
     assert "J45" in coder.add_codes(str(tmp_path / "add.tsv")).classes_
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_coder_takes_recipes_and_nothing_else(tmp_path: Path) -> None:
     assert Coder(Recipe(), "fit.epochs=1").recipe.fit.epochs == 1
     assert Coder(load_recipe("plant")).recipe == load_recipe("plant")
@@ -133,12 +137,14 @@ def test_a_coder_takes_recipes_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("build", [lambda text: Coder([text]), lambda text: Coder("prior", [text])])
+@pytest.mark.usefixtures("unchecked")
 def test_a_text_in_the_place_of_a_recipe_is_not_quoted(build: Callable[[str], Coder]) -> None:
     with pytest.raises(RecipeError) as error:
         build("Mrs Smith has diabetes")
     assert "Smith" not in str(error.value)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_text_in_the_place_of_a_code_book_is_not_quoted() -> None:
     with pytest.raises(InputError) as error:
         Coder("prior").fit(["a"], [["I10"]], codebook="Mrs Smith has diabetes")  # type: ignore[arg-type]

@@ -53,6 +53,7 @@ def test_label_thresholds_raise_the_f1_that_they_are_tuned_on():
     assert each > single
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_an_unknown_goal_is_refused():
     with pytest.raises(InputError, match="micro-F1"):
         tune_global_threshold(SCORES, TARGETS, measure="F2")

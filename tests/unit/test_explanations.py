@@ -44,6 +44,12 @@ class SignModel:
         found = [np.isin(signs, documents.tokens_of(row)) for row in range(len(documents))]
         return SignReading(np.where(found, 0.9, 0.1).astype(np.float32), np.asarray(signs), documents)
 
+    def quantized(self) -> "SignModel":
+        return self
+
+    def pack(self) -> dict[str, np.ndarray]:
+        return {}
+
 
 def marked_notes(*, marks: bool = True) -> list[Note]:
     """Each code's sign is marked as the evidence for it."""

@@ -64,7 +64,8 @@ def test_hidden_places_are_the_share_asked_for_and_special_ones_never() -> None:
 def test_training_lowers_the_loss_on_text_that_is_not_trained_on() -> None:
     whole = corpus()
     recipe = replace(RECIPE, masked=replace(RECIPE.masked, epochs=8))
-    dev = more_text(replace(whole, role=np.where(whole.role == Role.CHOOSE, Role.UNLABELLED, 0)), Masked())[0]
+    role = np.where(whole.role == Role.CHOOSE, Role.UNLABELLED, 0).astype(np.int8)
+    dev = more_text(replace(whole, role=role), Masked())[0]
     made = transform(training_view(whole), recipe, dev=dev)
     losses = [epoch.dev_loss for epoch in made.history]
     assert losses[-1] is not None

@@ -144,7 +144,7 @@ class _Dealer:
             self._place(unit, self.room > 0)
         return self.split
 
-    def _place(self, unit: int, lacks: NDArray[np.bool_]) -> None:
+    def _place(self, unit: int | np.int64, lacks: NDArray[np.bool_]) -> None:
         """Give a patient to a split that has room and lacks the label, where most of its other labels lack too."""
         if self.split[unit] >= 0:
             return

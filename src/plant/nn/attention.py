@@ -10,7 +10,7 @@ from plant.tensors import Encoded
 
 
 def masked_softmax(
-    scores: Float[Tensor, "*lead time"], mask: Bool[Tensor, "*lead time"]
+    scores: Float[Tensor, "*lead time"], mask: Bool[Tensor, "*#lead time"]
 ) -> Float[Tensor, "*lead time"]:
     """A distribution over the real positions; all zero where a row has none."""
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)

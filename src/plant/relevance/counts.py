@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from jaxtyping import Int32, UInt16
 from numba import njit
 from numpy.typing import NDArray
 
@@ -12,7 +13,7 @@ from plant.store.ragged import offsets, owners
 from plant.text.vocab import SPECIAL
 
 _STRIDE = 16  # most labels meet few tokens, so a row is read in strides and empty ones are passed by
-Tokens = NDArray[np.uint16 | np.int32]
+Tokens = UInt16[np.ndarray, "..."] | Int32[np.ndarray, "..."]  # which of them says `token_type`
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from plant.store.artifact import Manifest, check_replaceable, is_artifact, read_manifest
 
@@ -19,6 +19,7 @@ def unheard(name: str, new: bool) -> None:
     """A `Notify` that tells nobody."""
 
 
+@runtime_checkable
 class Save(Protocol[Thing]):
     """Writes a thing as an artifact; its manifest keeps `recipe` and `inputs`."""
 
@@ -47,6 +48,7 @@ class Origin:
         return digest_of(dict(self.inputs))
 
 
+@runtime_checkable
 class Keeper(Protocol):
     """Makes things once."""
 

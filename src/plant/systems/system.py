@@ -6,7 +6,7 @@ tag, by which a folder is opened again, stands in `plant.systems.table`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no l
 UNSEEN = 0.5  # notes that a code without any is taken to have, for its prior
 
 
+@runtime_checkable
 class Reading(Protocol):
     """Documents that a system read together: the scores of their codes, and what it takes to explain them."""
 
@@ -84,6 +85,7 @@ class Growth:
         return UNSEEN / max(1, self.n_documents)
 
 
+@runtime_checkable
 class FittedSystem(Protocol):
     """Scores all labels of documents, and can be packed and grown."""
 

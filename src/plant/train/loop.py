@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -55,6 +55,7 @@ class Phase:
     on_start: Callable[[], None] = lambda: None
 
 
+@runtime_checkable
 class Task(Protocol[Batch, Record]):
     """What is learned: a model, its optimizer, the batches, and what is done with them."""
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 NEVER_CLOSED = "a quote is opened and never closed"
 STRAY_QUOTE = "a quote stands where none may stand; quotes inside of a quoted cell are doubled"
@@ -19,6 +19,7 @@ UNFINISHED = -1
 Row = tuple[int, list[str]]
 
 
+@runtime_checkable
 class Readable(Protocol):
     """Where bytes come from."""
 

@@ -200,7 +200,7 @@ def measure(name: str) -> Measure:
     return table[name]
 
 
-def divided(top: Numbers, bottom: Numbers, *, otherwise: float = 0.0) -> Numbers:
+def divided(top: Numbers, bottom: Numbers | NDArray[np.int64], *, otherwise: float = 0.0) -> Numbers:
     """Quotients, and `otherwise` where the divisor is 0."""
     return np.divide(top, bottom, out=np.full(np.shape(top), otherwise), where=bottom != 0)
 

@@ -6,7 +6,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ class Histogram:
     outside: int
 
 
+@runtime_checkable
 class Scores(Protocol):
     """What measures ask of scores; `gold` names the entries that are asked about."""
 

@@ -3,7 +3,7 @@ weighted."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ class LabelCounts:
     n_labels: int  # all of them, the inactive too
 
 
+@runtime_checkable
 class Sample(Protocol):
     """Documents drawn once or many times; measures need not know how."""
 

@@ -1,7 +1,7 @@
 """BERT with a linear layer: the pooled first position of every window, and the largest or mean logit over windows."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -13,6 +13,7 @@ from plant.tensors import Decoded, Encoded, Windows
 from plant.values import Dropout
 
 
+@runtime_checkable
 class WithPooler(Protocol):
     """A transformer whose checkpoint may bring weights of a pooling layer."""
 

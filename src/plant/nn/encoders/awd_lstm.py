@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +25,7 @@ Place = tuple[lm.Carry, lm.Draw]
 """Where reading of a document stopped, and the weights drawn for the whole of it."""
 
 
+@runtime_checkable
 class Network(Protocol):
     """What reads a text word by word: the AWD-LSTM, or its form with weights of eight bits."""
 

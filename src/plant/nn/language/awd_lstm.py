@@ -20,7 +20,7 @@ from plant.nn.language.recurrence import State, run_layer
 from plant.text.vocab import PADDING, Vocab
 
 Direction = Literal["forward", "backward"]
-Carry = tuple[State, ...]
+Carry = tuple[tuple[Float[Tensor, "batch _"], Float[Tensor, "batch _"]], ...]  # layers differ in width
 """Where reading stopped: the hidden and the cell state of each layer."""
 
 INITIAL_RANGE = 0.1  # of the embedding's first values

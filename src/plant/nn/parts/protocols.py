@@ -190,6 +190,7 @@ def asks(loss: Loss) -> frozenset[str]:
     return loss.asks if isinstance(loss, ExtraLoss) else frozenset()
 
 
+@runtime_checkable
 class TokenLists(Protocol):
     """Token t is listed by `labels[starts[t]:starts[t + 1]]`, rising, with these scores."""
 
@@ -201,6 +202,7 @@ class TokenLists(Protocol):
     def scores(self) -> NDArray[np.float32]: ...
 
 
+@runtime_checkable
 class StaticRelevance(Protocol):
     """What static planting needs of `plant.relevance.relevance.Relevance`."""
 

@@ -6,7 +6,7 @@ whatever further `Source`s give, each source with a scale.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -21,6 +21,7 @@ Source = Callable[[Float[Tensor, "label position"], range], tuple[Float[Tensor, 
 """Called as `source(values, labels)`: the values of one segment under the source's weights, and the backward pass."""
 
 
+@runtime_checkable
 class Sources(Protocol):
     """Attention weights besides the learned ones, for each segment of a batch."""
 

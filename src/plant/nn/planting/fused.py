@@ -10,7 +10,7 @@ treated one by one: a document's logits do not depend, not even in the last bit,
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -31,6 +31,7 @@ Lengths = Sequence[Sequence[int]]
 """Per document the lengths of its segments."""
 
 
+@runtime_checkable
 class Segments(Protocol):
     """What the segments of a batch say."""
 

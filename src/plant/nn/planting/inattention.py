@@ -68,7 +68,7 @@ def survivors_numba(scores: Float[Tensor, "label token"], document: Distinct, k:
 class LabelsByToken:
     """Relevance by token: token t is listed by `labels[starts[t]:starts[t + 1]]`, rising, with these scores."""
 
-    starts: Int[Tensor, "token+1"]
+    starts: Int[Tensor, "bound"]
     labels: Int[Tensor, "entry"]
     scores: Float[Tensor, "entry"]
 

@@ -6,7 +6,7 @@ two-layer form a kernel walks over them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from plant.nn.planting.pairs import two_layer_gradients_numba, two_layer_gradien
 from plant.nn.planting.ranker import BilinearRanker, Ranker, TwoLayerRanker, two_layer_scores
 
 
+@runtime_checkable
 class Pieces(Protocol):
     """What `tensors` gives for a list of tokens is handed to the other two, which look at a part of that list."""
 

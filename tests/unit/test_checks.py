@@ -1,0 +1,59 @@
+"""The annotations of the package are checked in this run; where nothing checks, these calls pass or fail otherwise."""
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from plant.nn.attention import masked_mean
+from plant.nn.layers import WordEmbedding
+from plant.nn.planting.pairs import _two_layer_scores
+from plant.relevance.counts import Incidence, label_blocks
+from plant.tensors import Batch
+
+STATES = torch.zeros(2, 3, 4)
+MASK = torch.ones(2, 3, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("states", "mask"),
+    [
+        (STATES, MASK[:1]),  # torch would repeat it
+        (STATES, MASK.long()),
+        (STATES.long(), MASK),
+    ],
+    ids=["shape", "type of the mask", "type of the states"],
+)
+def test_a_function_refuses_a_tensor_that_is_not_as_annotated(states: torch.Tensor, mask: torch.Tensor) -> None:
+    with pytest.raises(TypeCheckError, match=r"parameters of plant\.nn\.attention\.masked_mean"):
+        masked_mean(states, mask)
+
+
+def test_a_module_refuses_tensors_whose_axes_of_one_name_differ() -> None:
+    with pytest.raises(TypeCheckError, match=r"parameters of plant\.nn\.layers\.WordEmbedding\.forward"):
+        WordEmbedding(9)(torch.ones(2, 3, dtype=torch.int64), MASK[:, :1])
+
+
+def test_a_dataclass_refuses_tensors_whose_axes_of_one_name_differ() -> None:
+    with pytest.raises(TypeCheckError, match=r"parameters of plant\.tensors\.Batch"):
+        Batch(torch.ones(2, 5, dtype=torch.int64), MASK)
+
+
+def test_an_array_of_another_type_is_refused() -> None:
+    numbers = np.zeros(3, np.int64)
+    with pytest.raises(TypeCheckError, match=r"parameters of plant\.relevance\.counts\.Incidence"):
+        Incidence(numbers, numbers, numbers, numbers.astype(np.int32), numbers)
+
+
+def test_what_is_no_tensor_is_checked_too() -> None:
+    with pytest.raises(TypeCheckError, match=r"parameters of plant\.relevance\.counts\.label_blocks"):
+        label_blocks("counts")  # type: ignore[arg-type]
+
+
+def test_a_kernel_is_compiled_without_checks() -> None:
+    assert not hasattr(_two_layer_scores.py_func, "__wrapped__")
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_checks_can_be_left_out_of_a_test() -> None:
+    assert masked_mean(STATES, MASK[:1]).shape == (2, 4)
