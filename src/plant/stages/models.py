@@ -17,7 +17,7 @@ from plant.evaluate.choosing.blend import Blend, blended
 from plant.explain.table import explainer_named
 from plant.nn.classifier import Classifier
 from plant.nn.parts.build import asked_for, build_classifier, kept_whole
-from plant.nn.parts.given import Given, Packed, pack_given, unpack_given
+from plant.nn.parts.given import Given, Kept, pack_given, unpack_given
 from plant.nn.parts.protocols import QuantizableEncoder, SubwordEncoder
 from plant.recipe.schema import Recipe
 from plant.stages.linear import (
@@ -130,9 +130,9 @@ class ClassifierModel:
 
     def pack(self) -> Arrays:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
-        packed = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
-        facts = np.frombuffer(json.dumps(packed.facts).encode(), np.uint8)
-        return weights | {f"given.{name}": array for name, array in packed.arrays.items()} | {"given": facts}
+        kept = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
+        facts = np.frombuffer(json.dumps(kept.facts).encode(), np.uint8)
+        return weights | {f"given.{name}": array for name, array in kept.arrays.items()} | {"given": facts}
 
 
 @dataclass(frozen=True)
@@ -360,8 +360,7 @@ def _unpacked_classifier(recipe: Recipe, arrays: Mapping[str, NDArray[Any]], giv
             "this coder was written by an earlier version, which kept too little to build it again: "
             "fit it again, or use the version that wrote it"
         )
-    packed = Packed(_under(arrays, "given."), json.loads(arrays["given"].tobytes()))
-    given = unpack_given(packed, given)
+    given = unpack_given(Kept(_under(arrays, "given."), json.loads(arrays["given"].tobytes())), given)
     classifier = build_classifier(recipe, given)
     weights = _under(arrays, "weights.")
     classifier.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
