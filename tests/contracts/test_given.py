@@ -18,7 +18,7 @@ from plant.codes.codebook import CodeBook
 from plant.errors import ArtifactError
 from plant.nn.attention import masked_mean
 from plant.nn.parts.build import asked_for, kept_whole
-from plant.nn.parts.given import FORMS, Given, PackedGiven, pack_given, unpack_given
+from plant.nn.parts.given import FORMS, Given, Kept, pack_given, unpack_given
 from plant.nn.parts.table import DECODERS, ENCODERS
 from plant.recipe.reading import load_recipe, recipe_from
 from plant.registry import DeclaresStart
@@ -106,7 +106,7 @@ def test_what_a_part_asks_for_survives_saving(name: str, tmp_path: Path, monkeyp
 def kept(given: Given, *, whole: frozenset[str]) -> Given:
     """What is left of everything after it was packed, written as JSON, and unpacked."""
     packed = pack_given(given, asked=EVERYTHING, whole=whole)
-    read = PackedGiven(packed.arrays, json.loads(json.dumps(packed.facts)))
+    read = Kept(packed.arrays, json.loads(json.dumps(packed.facts)))
     return unpack_given(read, Given(given.vocab, given.codes, given.codebook, np.zeros(0, np.float32)))
 
 

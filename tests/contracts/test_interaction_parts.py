@@ -13,7 +13,8 @@ from plant.nn.classifier import Classifier
 from plant.nn.matching.names import Names
 from plant.nn.matching.naming import matching_of
 from plant.nn.matching.search import Matching
-from plant.nn.parts.build import Given, asked_for, build_classifier
+from plant.nn.parts.build import asked_for, build_classifier
+from plant.nn.parts.given import Given
 from plant.recipe.reading import recipe_from
 from plant.store.ragged import offsets
 from plant.store.safetensors import read_tensors, write_tensors

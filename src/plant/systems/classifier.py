@@ -14,7 +14,7 @@ from plant.evaluate.choosing.judge import judge_on
 from plant.explain.table import explainer_named
 from plant.nn.classifier import Classifier
 from plant.nn.parts.build import asked_for, build_classifier, kept_whole
-from plant.nn.parts.given import Given, PackedGiven, pack_given, unpack_given
+from plant.nn.parts.given import Given, Kept, pack_given, unpack_given
 from plant.nn.parts.protocols import QuantizableEncoder, SubwordEncoder, reads_titles
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
@@ -132,7 +132,7 @@ def unpack_classifier(packed: PackedSystem, known: Known) -> ClassifierSystem:
     """The system that `pack` took apart."""
     recipe = recipe_from(packed.options["recipe"], where="the recipe of a coder")
     own = Given(known.vocab, known.codes, known.codebook, np.zeros(len(known.codes), np.float32))
-    given = unpack_given(PackedGiven(under(packed.arrays, "given."), packed.options["given"]), own)
+    given = unpack_given(Kept(under(packed.arrays, "given."), packed.options["given"]), own)
     classifier = build_classifier(recipe, given)
     weights = under(packed.arrays, "weights.")
     classifier.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})

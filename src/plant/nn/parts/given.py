@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from plant.codes.codebook import CodeBook
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
@@ -40,8 +40,8 @@ class Given:
     transformer: Transformer | None = None
 
 
-class PackedGiven(NamedTuple):
-    """Something as arrays, and as facts that JSON can hold."""
+class Kept(NamedTuple):
+    """What is kept of something: arrays, and facts that JSON can hold."""
 
     arrays: Arrays
     facts: Facts
@@ -51,11 +51,11 @@ class PackedGiven(NamedTuple):
 class Form:
     """How one of the things is taken apart, and put together again beside a coder's vocabulary and codes."""
 
-    apart: Callable[[Any], PackedGiven]
-    together: Callable[[PackedGiven, Given], Any]
+    apart: Callable[[Any], Kept]
+    together: Callable[[Kept, Given], Any]
 
 
-def pack_given(given: Given, *, asked: frozenset[str], whole: frozenset[str]) -> PackedGiven:
+def pack_given(given: Given, *, asked: frozenset[str], whole: frozenset[str]) -> Kept:
     """What parts `asked` for: all of what is kept `whole`, and of the rest its facts and the shapes of its arrays.
 
     Vocabulary, codes and code book are the coder's own. Frequencies stay whatever is asked: codes are added to them.
@@ -64,70 +64,70 @@ def pack_given(given: Given, *, asked: frozenset[str], whole: frozenset[str]) ->
     things = {name: getattr(given, name) for name in FORMS if name in asked}
     packed = {name: FORMS[name].apart(thing) for name, thing in things.items() if thing is not None}
     kept = {f"{name}.{key}": array for name in packed if name in whole for key, array in packed[name].arrays.items()}
-    return PackedGiven(kept, {name: _described(part, whole=name in whole) for name, part in packed.items()})
+    return Kept(kept, {name: _described(part, whole=name in whole) for name, part in packed.items()})
 
 
-def unpack_given(packed: PackedGiven, given: Given) -> Given:
+def unpack_given(kept: Kept, given: Given) -> Given:
     """What `pack_given` took apart, beside what is already given; of what was kept as a shape, all values are zero."""
-    return replace(given, **{name: FORMS[name].together(_part(packed, name), given) for name in packed.facts})
+    return replace(given, **{name: FORMS[name].together(_part(kept, name), given) for name in kept.facts})
 
 
-def _described(part: PackedGiven, *, whole: bool) -> Facts:
+def _described(part: Kept, *, whole: bool) -> Facts:
     shapes = {key: [array.dtype.name, list(array.shape)] for key, array in part.arrays.items()}
     return {"facts": part.facts, "shapes": {} if whole else shapes}
 
 
-def _part(packed: PackedGiven, name: str) -> PackedGiven:
-    described, prefix = packed.facts[name], f"{name}."
-    kept = {key.removeprefix(prefix): array for key, array in packed.arrays.items() if key.startswith(prefix)}
+def _part(kept: Kept, name: str) -> Kept:
+    described, prefix = kept.facts[name], f"{name}."
+    arrays = {key.removeprefix(prefix): array for key, array in kept.arrays.items() if key.startswith(prefix)}
     zeros = {key: np.zeros(shape, dtype) for key, (dtype, shape) in described["shapes"].items()}
-    return PackedGiven(kept | zeros, described["facts"])
+    return Kept(arrays | zeros, described["facts"])
 
 
-def _array_apart(array: NDArray[np.float32]) -> PackedGiven:
-    return PackedGiven({"values": array}, {})
+def _array_apart(array: NDArray[np.float32]) -> Kept:
+    return Kept({"values": array}, {})
 
 
-def _array(packed: PackedGiven, given: Given) -> NDArray[Any]:
-    return _writeable(packed.arrays["values"])
+def _array(kept: Kept, given: Given) -> NDArray[Any]:
+    return _writeable(kept.arrays["values"])
 
 
-def _names_apart(names: Names) -> PackedGiven:
-    return PackedGiven(names.pack(), {})
+def _names_apart(names: Names) -> Kept:
+    return Kept(names.pack(), {})
 
 
-def _names(packed: PackedGiven, given: Given) -> Names:
-    return unpack_names(packed.arrays)
+def _names(kept: Kept, given: Given) -> Names:
+    return unpack_names(kept.arrays)
 
 
-def _relevance_apart(relevance: Relevance) -> PackedGiven:
+def _relevance_apart(relevance: Relevance) -> Kept:
     arrays = {name: getattr(relevance, name) for name in ("tokens", "scores", "label_counts", "token_counts")}
-    return PackedGiven(arrays, {"n_documents": relevance.n_documents, "form": relevance.form})
+    return Kept(arrays, {"n_documents": relevance.n_documents, "form": relevance.form})
 
 
-def _relevance(packed: PackedGiven, given: Given) -> Relevance:
-    codes = given.codes[: len(packed.arrays["label_counts"])]  # not those that were added later
-    values: dict[str, Any] = {**packed.arrays, **packed.facts}
+def _relevance(kept: Kept, given: Given) -> Relevance:
+    codes = given.codes[: len(kept.arrays["label_counts"])]  # not those that were added later
+    values: dict[str, Any] = {**kept.arrays, **kept.facts}
     return Relevance(codes=codes, **values)
 
 
-def _ranker_apart(ranker: Ranker) -> PackedGiven:
+def _ranker_apart(ranker: Ranker) -> Kept:
     forms = {kind: form for form, kind in RANKERS.builders.items()}
-    return PackedGiven(_weights(ranker), {"form": forms[type(ranker)]})
+    return Kept(_plain(ranker.state_dict()), {"form": forms[type(ranker)]})
 
 
-def _ranker(packed: PackedGiven, given: Given) -> Ranker:
-    return ranker_from(_tensors(packed.arrays), packed.facts["form"])
+def _ranker(kept: Kept, given: Given) -> Ranker:
+    return ranker_from(_tensors(kept.arrays), kept.facts["form"])
 
 
-def _language_model_apart(model: LanguageModel) -> PackedGiven:
+def _language_model_apart(model: LanguageModel) -> Kept:
     network = model.network
     sizes = dict(zip(SIZES, (network.size, network.sizes[0], len(network.sizes)), strict=True))
-    return PackedGiven(_weights(model), {"direction": model.direction, **sizes})
+    return Kept(_plain(model.state_dict()), {"direction": model.direction, **sizes})
 
 
-def _language_model(packed: PackedGiven, given: Given) -> LanguageModel:
-    facts, weights = packed.facts, _tensors(packed.arrays)
+def _language_model(kept: Kept, given: Given) -> LanguageModel:
+    facts, weights = kept.facts, _tensors(kept.arrays)
     vocab = Vocab(given.vocab.tokens[: len(weights["bias"])])  # without words that were added later
     with torch.device("meta"):  # no room, and no random numbers, for weights that are there already
         network = AWDLSTM(len(vocab), **{name: facts[name] for name in SIZES})
@@ -136,25 +136,23 @@ def _language_model(packed: PackedGiven, given: Given) -> LanguageModel:
     return model.eval()
 
 
-def _transformer_apart(transformer: Transformer) -> PackedGiven:
-    weights = {f"weights.{name}": tensor.numpy() for name, tensor in transformer.weights.items()}
-    pooler = {f"pooler.{name}": tensor.numpy() for name, tensor in transformer.pooler.items()}
-    return PackedGiven(
-        weights | pooler, {"config": dict(transformer.config), "tokenizer": asdict(transformer.tokenizer)}
-    )
+def _transformer_apart(transformer: Transformer) -> Kept:
+    weights = {f"weights.{name}": array for name, array in _plain(transformer.weights).items()}
+    pooler = {f"pooler.{name}": array for name, array in _plain(transformer.pooler).items()}
+    return Kept(weights | pooler, {"config": dict(transformer.config), "tokenizer": asdict(transformer.tokenizer)})
 
 
-def _transformer(packed: PackedGiven, given: Given) -> Transformer:
-    tensors = _tensors(packed.arrays)
+def _transformer(kept: Kept, given: Given) -> Transformer:
+    tensors = _tensors(kept.arrays)
     weights, pooler = (
         {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
         for prefix in ("weights.", "pooler.")
     )
-    return Transformer(packed.facts["config"], SubwordTokenizer(**packed.facts["tokenizer"]), weights, pooler)
+    return Transformer(kept.facts["config"], SubwordTokenizer(**kept.facts["tokenizer"]), weights, pooler)
 
 
-def _weights(module: nn.Module) -> dict[str, NDArray[Any]]:
-    return {name: tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
+def _plain(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
 def _tensors(arrays: Arrays) -> dict[str, Tensor]:
