@@ -12,7 +12,7 @@ from io import TextIOBase
 from typing import Any, TextIO
 
 import numba
-from beartype import BeartypeConf, BeartypeHintOverrides, beartype
+from beartype import BeartypeConf, FrozenDict, beartype
 from jaxtyping import install_import_hook
 
 check = beartype(
@@ -20,7 +20,7 @@ check = beartype(
         is_pep484_tower=True,  # an int is a float, as for mypy
         is_random=False,  # of a list the first item is looked at, not any: what failed once fails again
         # beartype asks a TextIO for its name and mode, which a StringIO and what pytest puts for stderr have not
-        hint_overrides=BeartypeHintOverrides({TextIO: TextIO | TextIOBase}),
+        hint_overrides=FrozenDict({TextIO: TextIO | TextIOBase}),
     )
 )
 

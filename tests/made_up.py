@@ -1,6 +1,7 @@
 """Small made-up data for tests."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from plant.data.corpus import Corpus, Documents
 from plant.data.roles import Plan
 from plant.recipe.schema import Prepare
 from plant.store.ragged import Ragged
+from plant.systems.prior import PriorReading
+from plant.systems.system import Growth, PackedSystem
 from plant.types import Note
 
 
@@ -53,3 +56,24 @@ def corpus_of(notes: Sequence[Note], *, plan: Plan | None = None, min_count: int
     """A corpus in memory."""
     book = CodeBook("other", (), {f"C{label}": f"the sign c{label}x" for label in range(100)})
     return build_corpus(notes, book, Prepare(min_count=min_count), plan=plan)
+
+
+class ReadingAlone:
+    """A system for tests that only reads: all else that systems can do, so that annotations hold."""
+
+    matches_names = takes_codes = False
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> Any:
+        return PriorReading(np.zeros((len(documents), 1), np.float32), documents)
+
+    def unread(self, documents: Documents) -> int:
+        return 0
+
+    def quantized(self) -> "ReadingAlone":
+        return self
+
+    def with_codes(self, growth: Growth) -> "ReadingAlone":
+        return self
+
+    def pack(self) -> PackedSystem:
+        return PackedSystem("alone")

@@ -140,7 +140,7 @@ class Registry(Generic[Built]):
 
 def named_by(builder: Builder) -> frozenset[str]:
     """What a signature asks for: all that is neither an option of a recipe nor something that it is made of."""
-    return frozenset(p.name for p in _parameters(builder) if not _is_option(p)) - _inner(builder).keys()
+    return frozenset(p.name for p in _parameters(builder) if not _is_option(p)).difference(_inner(builder))
 
 
 def _chosen(table: Any, *, usual: str, at: str) -> Chosen:

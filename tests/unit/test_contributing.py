@@ -43,7 +43,7 @@ from plant.types import Note, Progress
 from plant.values import Count, Positive
 from tests.contracts import test_baseline_parts as part_contracts
 from tests.contracts import test_measure_contracts as measure_contracts
-from tests.made_up import corpus_of, notes_of
+from tests.made_up import ReadingAlone, corpus_of, notes_of
 from tests.scored_samples import matrix, scored
 
 
@@ -265,17 +265,13 @@ def test_a_listed_system_is_fitted_kept_and_opened(monkeypatch: pytest.MonkeyPat
 
 
 @dataclass(frozen=True)
-class Halves:
+class Halves(ReadingAlone):
     """Believes everything by half."""
 
     prior: PriorSystem
-    matches_names = takes_codes = False
 
     def read(self, documents: Documents, *, evidence: bool = False) -> Reading:
         return self.prior.read(documents, evidence=evidence)
-
-    def unread(self, documents: Documents) -> int:
-        return 0
 
     def pack(self) -> PackedSystem:
         return PackedSystem("halves")

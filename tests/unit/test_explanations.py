@@ -15,7 +15,7 @@ from plant.systems.blend import MembersReading, MembersSystem
 from plant.systems.coder import FittedCoder
 from plant.text.vocab import Vocab
 from plant.types import Note, Span
-from tests.made_up import corpus_of, documents_of, notes_of
+from tests.made_up import ReadingAlone, corpus_of, documents_of, notes_of
 
 CODES = tuple(f"C{label}" for label in range(5))
 
@@ -25,6 +25,7 @@ class SignReading:
     scores: np.ndarray
     signs: np.ndarray
     documents: Documents
+    known: int = 5
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> np.ndarray:
         if explainer not in ("true", "wrong"):
@@ -34,7 +35,7 @@ class SignReading:
 
 
 @dataclass(frozen=True)
-class SignModel:
+class SignModel(ReadingAlone):
     """Gives a code 0.9 where its sign is in the note, and 0.1 elsewhere."""
 
     vocab: Vocab
@@ -43,12 +44,6 @@ class SignModel:
         signs = self.vocab.encode([f"sign{code.lower()}x" for code in CODES])
         found = [np.isin(signs, documents.tokens_of(row)) for row in range(len(documents))]
         return SignReading(np.where(found, 0.9, 0.1).astype(np.float32), np.asarray(signs), documents)
-
-    def quantized(self) -> "SignModel":
-        return self
-
-    def pack(self) -> dict[str, np.ndarray]:
-        return {}
 
 
 def marked_notes(*, marks: bool = True) -> list[Note]:
@@ -139,6 +134,7 @@ class Words:
     weight: float
     knows: tuple[str, ...] = ("both",)
     scores: np.ndarray = field(default_factory=lambda: np.zeros((1, 1), np.float32))
+    known: int = 1
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> np.ndarray:
         if explainer not in self.knows:
@@ -147,7 +143,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Reader:
+class Reader(ReadingAlone):
     """A system that reads anything in one way."""
 
     reading: Words

@@ -10,7 +10,7 @@ ENDS = np.array([6, 12, 17, 21, 26, 29, 35, 38, 42], np.int32)
 
 
 def spans(*weights: float, most: int = 5) -> list[tuple[str, float]]:
-    found = evidence_spans(np.array(weights), STARTS, ENDS, TEXT, most=most)
+    found = evidence_spans(np.array(weights, np.float64), STARTS, ENDS, TEXT, most=most)
     return [(span.text, span.weight) for span in found]
 
 
