@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -210,7 +209,7 @@ def _slope(value: Callable[[], Tensor], weights: list[nn.Parameter], *, step: fl
 @pairs
 def test_saved_weights_give_the_same_logits(encoder: str, decoder: str, tmp_path: Path) -> None:
     model, other = Model(encoder, decoder), Model(encoder, decoder, seed=9)
-    tensors = {name: np.array(tensor) for name, tensor in model.state_dict().items()}
+    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     write_tensors(tmp_path / "weights.safetensors", tensors)
     loaded = read_tensors(tmp_path / "weights.safetensors")
     other.load_state_dict({name: torch.tensor(array) for name, array in loaded.items()})

@@ -88,7 +88,7 @@ def test_a_document_without_tokens_gets_finite_logits_and_gradients(system: str)
 @systems
 def test_saved_weights_give_the_same_logits(system: str, tmp_path: Path) -> None:
     model, other = build(system), build(system, seed=9)
-    write_tensors(tmp_path / "weights.safetensors", {n: np.array(t) for n, t in model.state_dict().items()})
+    write_tensors(tmp_path / "weights.safetensors", {n: t.numpy() for n, t in model.state_dict().items()})
     loaded = read_tensors(tmp_path / "weights.safetensors")
     other(make_batch())  # what it works out from its own vectors must not outlive them
     other.load_state_dict({name: torch.tensor(array) for name, array in loaded.items()})

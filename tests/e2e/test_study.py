@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(40)]
     (folder / "notes.csv").write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
-    (folder / "broken.toml").write_text('[encoder]\nname = "cnn"\ncolour = "blue"\n')
+    (folder / "broken.toml").write_text('extends = "interaction"\n[naming]\nsynonyms = "gone.tsv"\n')
     return folder
 
 
@@ -112,7 +112,7 @@ def test_a_recipe_that_fails_does_not_stop_the_others(folder: Path, changed: tup
     result, said = changed
     assert result.failed == (f"{folder / 'broken.toml'}, seed 2",)
     assert list(result.comparison.rows) == ["prior"]
-    assert any("failed" in line and "colour" in line for line in said)
+    assert any("failed" in line and "gone.tsv" in line for line in said)
 
 
 def test_an_unknown_recipe_is_told_before_any_is_fitted(tmp_path: Path) -> None:
@@ -120,6 +120,12 @@ def test_an_unknown_recipe_is_told_before_any_is_fitted(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="nonsense"):
         study(("prior", "nonsense"), SEEDS, "notes.csv", [], tmp_path / "out", say=said.append)
     assert not said
+
+
+def test_an_unknown_option_of_a_part_is_told_before_any_is_fitted(folder: Path) -> None:
+    (folder / "colourful.toml").write_text('[encoder]\nname = "cnn"\ncolour = "blue"\n')
+    with pytest.raises(RecipeError, match="colour"):
+        studied(folder, ("prior", str(folder / "colourful.toml")), (3,), call=lambda arguments, log: pytest.fail("run"))
 
 
 def test_a_missing_corpus_is_told_before_any_is_fitted(tmp_path: Path) -> None:

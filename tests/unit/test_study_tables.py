@@ -31,7 +31,7 @@ def study() -> Study:
 
 def test_groups_of_codes_are_means_over_runs(study: Study, tmp_path: Path) -> None:
     write_study(study, tmp_path / "table")
-    rows = list(csv.DictReader((tmp_path / "table-codes.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "table-codes.csv").read_text().splitlines()))
     assert [(row["system"], row["fitted notes"]) for row in rows] == [("caml", "all"), ("caml", "1-5")]
     assert float(rows[0]["accepted"]) == 20
     assert float(rows[0]["macro-F1"]) == pytest.approx(0.3)
