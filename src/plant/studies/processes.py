@@ -28,6 +28,7 @@ def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
         process = subprocess.Popen(command, stdout=lines, stderr=lines, start_new_session=True)
         try:
             _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)  # it cannot know that it was waited for
         except BaseException:
             process.terminate()
             process.wait()
