@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from plant.errors import RecipeError, unknown
@@ -54,6 +55,23 @@ class Chosen(NamedTuple):
 
     name: str
     options: Mapping[str, Any]
+
+
+class Places(dict[str, Any]):
+    """Things by name, each as the place "module:name" that it is imported from when it is asked for, or itself."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if not isinstance(found, str):
+            return found
+        module, _, attribute = found.partition(":")
+        return getattr(import_module(module), attribute)
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
 
 
 @dataclass(frozen=True)

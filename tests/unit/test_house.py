@@ -31,3 +31,16 @@ def test_help_loads_nothing_heavy() -> None:
     assert finished.returncode == 0, finished.stderr
     assert "usage: plant" in finished.stdout
     assert finished.stderr.split() == []
+
+
+def test_a_list_of_parts_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, plant.cli.main as cli\n"
+        "try:\n    cli.main(['parts'])\n"
+        "except SystemExit as done:\n    assert not done.code\n"
+        f"print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    finished = run(program)
+    assert finished.returncode == 0, finished.stderr
+    assert "planted" in finished.stdout
+    assert finished.stderr.split() == []

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from plant.codes.codebook import CodeBook
-from plant.codes.lists import chapters, known
+from plant.codes.lists import chapters, is_known
 from plant.codes.systems import JOINED, SYSTEMS, normal_form, single_system
 from plant.errors import CodeError, unknown
 
@@ -92,7 +92,7 @@ def _is_known(code: str, system: str) -> bool:
         return False
     if system == "icdo3":
         return "/" in code  # no package lists the morphologies, and bare digits could be ICD-9 as well
-    return written.replace(".", "") in known(single_system(written, system))
+    return is_known(written.replace(".", ""), single_system(written, system))
 
 
 def _synonyms(title: str, others: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from importlib import resources
 from os.path import commonprefix
 from types import MappingProxyType
 
+from plant.codes.tabular import item
+
 ICD9 = "ICD_9_CM_v32_master_descriptions"
 ICD10 = "ICD_10_CM_2024_release"
 TITLES = {
@@ -60,10 +62,11 @@ def short_titles(system: str) -> Mapping[str, str]:
     return _code_list(SHORT_TITLES[system]) if system in SHORT_TITLES else MappingProxyType({})
 
 
-@cache
-def known(system: str) -> frozenset[str]:
-    """All codes of a list, and all that they begin with, without dot."""
-    return frozenset(code[:length] for code in titles(system) for length in range(2, len(code) + 1))
+def is_known(code: str, system: str) -> bool:
+    """Whether a code without dot is in a list, or a code of the list begins with it."""
+    ordered = _ordered(system)
+    place = bisect_left(ordered, code)
+    return len(code) > 1 and place < len(ordered) and ordered[place].startswith(code)
 
 
 def title(code: str, system: str) -> str:
@@ -76,24 +79,20 @@ def tabular_ancestors(code: str) -> tuple[str, ...]:
 
     A code that the current release has dropped hangs under the longest beginning of it that is left.
     """
-    import simple_icd_10_cm as tabular
-
-    node = code
-    while node and not tabular.is_valid_item(node):
-        node = node[:-1].rstrip(".")
-    if not node:
-        return ()
-    # A block of one category has the name of its category, which would then be its own parent.
-    return tuple(dict.fromkeys(name for name in (node, *tabular.get_ancestors(node)) if name != code))
+    name = code
+    while name and item(name) is None:
+        name = name[:-1].rstrip(".")
+    above = [] if name == code else [name]
+    while (found := item(name)) and found.parent:
+        name = found.parent
+        above.append(name)
+    return tuple(above) if name else ()
 
 
 def tabular_names(code: str) -> tuple[str, ...]:
     """Title, inclusion terms and 'includes' notes of an ICD-10-CM code, category, block or chapter."""
-    import simple_icd_10_cm as tabular
-
-    if not tabular.is_valid_item(code):
-        return (titles("icd10cm").get(code.replace(".", ""), ""),)
-    return (tabular.get_description(code), *tabular.get_inclusion_term(code), *tabular.get_includes(code))
+    found = item(code)
+    return found.names if found else (titles("icd10cm").get(code.replace(".", ""), ""),)
 
 
 def _code_list(path: str) -> Mapping[str, str]:

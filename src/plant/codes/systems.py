@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
-from plant.codes.lists import chapters, known, short_titles, tabular_ancestors, tabular_names, title
+from plant.codes.lists import chapters, is_known, short_titles, tabular_ancestors, tabular_names, title
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _with_zeros(text: str, lead: int, system: str) -> str:
     if dot:
         return f"{whole.zfill(lead)}.{rest}".removesuffix(".")
     readings = [text.zfill(length) for length in range(max(len(text), lead), lead + 3)] or [text]
-    return _dotted(next((reading for reading in readings if reading in known(system)), readings[0]), lead)
+    return _dotted(next((reading for reading in readings if is_known(reading, system)), readings[0]), lead)
 
 
 def _before_dot(code: str) -> str:

@@ -1,5 +1,7 @@
 """Explanations that a decoder gives itself: where it looked."""
 
+from functools import partial
+
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -28,3 +30,6 @@ def attention_of(
     if source not in weights:
         raise InputError(f"this coder was fitted without {source} attention; it has {', '.join(weights)}")
     return weights[source]
+
+
+learned, static, planted = (partial(attention_of, source) for source in ("learned", "static", "planted"))

@@ -1,47 +1,48 @@
 """Every explainer by name; all take a classifier, documents that it has read, and labels, and weigh the tokens."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
-
-from jaxtyping import Float, Int
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from plant.errors import InputError, unknown
-from plant.explain.attention import attention, attention_of
-from plant.explain.gradients import attention_x_integrated_gradients, gradient_x_input, integrated_gradients
-from plant.explain.occlusion import occlusion
-from plant.nn.classifier import Classifier
-from plant.nn.parts.protocols import AttentionDecoder, Decoder, EvidentDecoder
-from plant.tensors import Encoded
+from plant.registry import Places
 
-Explainer = Callable[[Classifier, Encoded, Int[Tensor, "asked"]], Float[Tensor, "batch asked time"]]
+if TYPE_CHECKING:
+    from plant.nn.classifier import Classifier
+    from plant.nn.parts.protocols import Decoder
 
-EXPLAINERS: Mapping[str, Explainer] = {
-    "attention": attention,
-    "learned": partial(attention_of, "learned"),
-    "static": partial(attention_of, "static"),
-    "planted": partial(attention_of, "planted"),
-    "gradient": gradient_x_input,
-    "integrated": integrated_gradients,
-    "attention-integrated": attention_x_integrated_gradients,
-    "occlusion": occlusion,
-}
+Explainer = Callable[..., Any]
+"""Called as `explainer(classifier, encoded, labels)`: weights [batch, asked, time]."""
+
+EXPLAINERS: Mapping[str, Explainer] = Places(
+    {
+        "attention": "plant.explain.attention:attention",
+        "learned": "plant.explain.attention:learned",
+        "static": "plant.explain.attention:static",
+        "planted": "plant.explain.attention:planted",
+        "gradient": "plant.explain.gradients:gradient_x_input",
+        "integrated": "plant.explain.gradients:integrated_gradients",
+        "attention-integrated": "plant.explain.gradients:attention_x_integrated_gradients",
+        "occlusion": "plant.explain.occlusion:occlusion",
+    }
+)
 
 
-def explainer_named(name: str, classifier: Classifier) -> Explainer:
+def explainer_named(name: str, classifier: "Classifier") -> Explainer:
     """An explainer by name, or the one that suits the decoder best."""
     if not name:
-        return _usual(classifier.decoder)
+        return EXPLAINERS[_usual(classifier.decoder)]
     if name not in EXPLAINERS:
         raise InputError(unknown("explainer", name, EXPLAINERS))
     return EXPLAINERS[name]
 
 
-def _usual(decoder: Decoder) -> Explainer:
+def _usual(decoder: "Decoder") -> str:
     """Attention where it is the evidence itself.
 
     Attention that was only learned is weighed by integrated gradients; without attention there are gradients alone.
     """
+    from plant.nn.parts.protocols import AttentionDecoder, EvidentDecoder
+
     if isinstance(decoder, EvidentDecoder) and decoder.evident:
-        return attention
-    return attention_x_integrated_gradients if isinstance(decoder, AttentionDecoder) else gradient_x_input
+        return "attention"
+    return "attention-integrated" if isinstance(decoder, AttentionDecoder) else "gradient"

@@ -1,80 +1,67 @@
-"""Every part by name."""
+"""Every part by name, and where it is imported from when it is built: a list of names need not wait for torch."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plant.nn import losses
-from plant.nn.decoders.block_attention import BlockAttention
-from plant.nn.decoders.cross_attention import CrossAttention
-from plant.nn.decoders.described import DescribedAttention
-from plant.nn.decoders.interaction import Interaction
-from plant.nn.decoders.joined import Joined
-from plant.nn.decoders.joint_laat import JointLAAT
-from plant.nn.decoders.label_attention import LabelAttention
-from plant.nn.decoders.label_descriptions import LabelDescriptions
-from plant.nn.decoders.lsan import LSAN
-from plant.nn.decoders.planted import PlantedDecoder
-from plant.nn.decoders.pooled import ChunkMaxPool, LastState, MaxPool, MeanPool
-from plant.nn.decoders.window_pool import WindowPool
-from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
-from plant.nn.encoders.cnn import CNN
-from plant.nn.encoders.effective_can import EffectiveCAN
-from plant.nn.encoders.embedding import Embedding
-from plant.nn.encoders.multires import MultiRes
-from plant.nn.encoders.nothing import Nothing
-from plant.nn.encoders.recurrent import BiGRU, BiLSTM
-from plant.nn.encoders.transformer import TransformerEncoder
-from plant.nn.parts.protocols import Decoder, Encoder, Loss
-from plant.registry import Registry
+from plant.registry import Places, Registry
 
-ENCODERS: Registry[Encoder] = Registry(
+if TYPE_CHECKING:
+    from plant.nn.parts.protocols import Decoder, Encoder, Loss
+
+ENCODERS: "Registry[Encoder]" = Registry(
     "encoder",
-    {
-        "awd-lstm": AWDLSTMEncoder,
-        "bigru": BiGRU,
-        "bilstm": BiLSTM,
-        "cnn": CNN,
-        "effective-can": EffectiveCAN,
-        "embedding": Embedding,
-        "multires": MultiRes,
-        "none": Nothing,
-        "transformer": TransformerEncoder,
-    },
+    Places(
+        {
+            "awd-lstm": "plant.nn.encoders.awd_lstm:AWDLSTMEncoder",
+            "bigru": "plant.nn.encoders.recurrent:BiGRU",
+            "bilstm": "plant.nn.encoders.recurrent:BiLSTM",
+            "cnn": "plant.nn.encoders.cnn:CNN",
+            "effective-can": "plant.nn.encoders.effective_can:EffectiveCAN",
+            "embedding": "plant.nn.encoders.embedding:Embedding",
+            "multires": "plant.nn.encoders.multires:MultiRes",
+            "none": "plant.nn.encoders.nothing:Nothing",
+            "transformer": "plant.nn.encoders.transformer:TransformerEncoder",
+        }
+    ),
 )
 
-DECODERS: Registry[Decoder] = Registry(
+DECODERS: "Registry[Decoder]" = Registry(
     "decoder",
-    {
-        "block-attention": BlockAttention,
-        "chunk-max-pool": ChunkMaxPool,
-        "cross-attention": CrossAttention,
-        "described-attention": DescribedAttention,
-        "interaction": Interaction,
-        "joined": Joined,
-        "joint-laat": JointLAAT,
-        "label-attention": LabelAttention,
-        "label-descriptions": LabelDescriptions,
-        "last-state": LastState,
-        "lsan": LSAN,
-        "max-pool": MaxPool,
-        "mean-pool": MeanPool,
-        "planted": PlantedDecoder,
-        "window-pool": WindowPool,
-    },
+    Places(
+        {
+            "block-attention": "plant.nn.decoders.block_attention:BlockAttention",
+            "chunk-max-pool": "plant.nn.decoders.pooled:ChunkMaxPool",
+            "cross-attention": "plant.nn.decoders.cross_attention:CrossAttention",
+            "described-attention": "plant.nn.decoders.described:DescribedAttention",
+            "interaction": "plant.nn.decoders.interaction:Interaction",
+            "joined": "plant.nn.decoders.joined:Joined",
+            "joint-laat": "plant.nn.decoders.joint_laat:JointLAAT",
+            "label-attention": "plant.nn.decoders.label_attention:LabelAttention",
+            "label-descriptions": "plant.nn.decoders.label_descriptions:LabelDescriptions",
+            "last-state": "plant.nn.decoders.pooled:LastState",
+            "lsan": "plant.nn.decoders.lsan:LSAN",
+            "max-pool": "plant.nn.decoders.pooled:MaxPool",
+            "mean-pool": "plant.nn.decoders.pooled:MeanPool",
+            "planted": "plant.nn.decoders.planted:PlantedDecoder",
+            "window-pool": "plant.nn.decoders.window_pool:WindowPool",
+        }
+    ),
 )
 
-LOSSES: Registry[Loss] = Registry(
+LOSSES: "Registry[Loss]" = Registry(
     "loss",
-    {
-        "asymmetric": losses.Asymmetric,
-        "balanced-bce": losses.BalancedBCE,
-        "bce": losses.BCE,
-        "described-bce": losses.DescribedBCE,
-        "distribution-balanced": losses.DistributionBalanced,
-        "focal": losses.Focal,
-        "joint-bce": losses.JointBCE,
-        "rebalanced": losses.Rebalanced,
-    },
+    Places(
+        {
+            "asymmetric": "plant.nn.losses:Asymmetric",
+            "balanced-bce": "plant.nn.losses:BalancedBCE",
+            "bce": "plant.nn.losses:BCE",
+            "described-bce": "plant.nn.losses:DescribedBCE",
+            "distribution-balanced": "plant.nn.losses:DistributionBalanced",
+            "focal": "plant.nn.losses:Focal",
+            "joint-bce": "plant.nn.losses:JointBCE",
+            "rebalanced": "plant.nn.losses:Rebalanced",
+        }
+    ),
 )
 
 TABLES: Mapping[str, Registry[Any]] = {table.kind: table for table in (ENCODERS, DECODERS, LOSSES)}
