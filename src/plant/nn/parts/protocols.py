@@ -125,4 +125,6 @@ class TokenLists(Protocol):
 class Relevance(Protocol):
     """What static planting needs of `plant.relevance.relevance.Relevance`."""
 
+    def first(self, n: int) -> "Relevance": ...
+
     def by_token(self) -> TokenLists: ...
