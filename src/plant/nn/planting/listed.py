@@ -46,6 +46,7 @@ class Listing(nn.Module):
     def __init__(self, relevance: Relevance, *, n_labels: int, k: int, static: bool, normalised: bool) -> None:
         super().__init__()
         lists = relevance.by_token()
+        assert not len(lists.labels) or lists.labels.max() < n_labels  # kernels do not look
         self.starts, self.labels = lists.starts, lists.labels  # read on the host whatever the device
         self.values: Tensor
         self.register_buffer("values", torch.from_numpy(lists.scores), persistent=False)
@@ -60,7 +61,8 @@ class Listing(nn.Module):
 
     def train(self, mode: bool = True) -> Self:
         """Turn to training or to prediction, each of which keeps what the other has no use for."""
-        self.forget()
+        if mode != self.training:
+            self.forget()
         return super().train(mode)
 
     def evidence(self, seen: Seen) -> Float[Tensor, "batch label"]:

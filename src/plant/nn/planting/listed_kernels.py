@@ -6,15 +6,8 @@ nor, for logits, on the rest of the batch. All take plain arrays: named tuples o
 compiled function to the next. `plant.nn.planting.listed_step` calls them; the plain form is
 `plant.nn.planting.listed_torch`.
 
-A batch is read into arrays that refer to one another:
-
-    place   a distinct listed word of a segment: tokens[place], segments[place]
-    row     one of the first k positions of a place: positions[row], rows[place] <= row < rows[place + 1]
-    pair    a label and a place whose word it lists: places[pair], entries[pair] (of the lists)
-    found   a label that has pairs in a document: labels[found], firsts[found] <= pair < lasts[found], pairs by place
-
-Documents have places `place_bounds[d]:place_bounds[d + 1]` and found labels `pair_bounds[d]:pair_bounds[d] + found[d]`,
-rising. Arrays [source, ...] have the static source first, then the planted one.
+Places, rows, pairs and found labels are those of `plant.nn.planting.listed_notes`. Arrays [source, ...] have the static
+source first, then the planted one.
 """
 
 from collections.abc import Callable
@@ -31,72 +24,6 @@ summing: Callable[[Kernel], Kernel] = njit(cache=True, nogil=True, fastmath={"co
 STATIC, PLANTED = 0, 1
 NO_RANKER, BILINEAR, TWO_LAYER = 0, 1, 2
 _BLOCK = 128  # labels whose gradients stay in a core's cache while all documents add to them
-
-
-@kernel
-def find_words(  # type: ignore[no-untyped-def]
-    all_tokens, segment_starts, document_starts, list_starts, place_of, tokens, segments, counts, place_at, place_bounds
-):
-    """Give a place to each distinct listed token of a segment; documents are runs of segments, segments of positions.
-
-    `place_of` [token] and `place_at` [position] are all -1, `counts` [place] all 0; the answer is the number of places.
-    """
-    n = 0
-    for document in range(len(document_starts) - 1):
-        for segment in range(document_starts[document], document_starts[document + 1]):
-            first = n
-            for position in range(segment_starts[segment], segment_starts[segment + 1]):
-                token = all_tokens[position]
-                if list_starts[token] < list_starts[token + 1]:
-                    if place_of[token] < 0:
-                        place_of[token], tokens[n], segments[n] = n, token, segment
-                        n += 1
-                    place_at[position] = place_of[token]
-                    counts[place_of[token]] += 1
-            for place in range(first, n):
-                place_of[tokens[place]] = -1
-        place_bounds[document + 1] = n
-    return n
-
-
-@kernel
-def fill_rows(place_at, rows, filled, positions):  # type: ignore[no-untyped-def]
-    """Write the first positions of each place into its rows; `filled` is `rows` without the last."""
-    for position in range(len(place_at)):
-        place = place_at[position]
-        if place >= 0 and filled[place] < rows[place + 1]:
-            positions[filled[place]] = position
-            filled[place] += 1
-
-
-@kernel
-def collect(  # type: ignore[no-untyped-def]
-    document, tokens, place_bounds, list_starts, list_labels, asked, pair_bounds, found,
-    labels, firsts, lasts, places, entries, cursor,
-):  # fmt: skip
-    """Write down the pairs of a document with labels that are asked for, by a counting sort; `cursor` is all zero."""
-    for place in range(place_bounds[document], place_bounds[document + 1]):
-        for entry in range(list_starts[tokens[place]], list_starts[tokens[place] + 1]):
-            cursor[list_labels[entry]] += asked[list_labels[entry]]
-    begin = n = at = pair_bounds[document]
-    for label in range(len(cursor)):
-        if cursor[label] > 0:
-            labels[n], firsts[n] = label, at
-            at += cursor[label]
-            lasts[n], cursor[label] = at, firsts[n]
-            n += 1
-    for place in range(place_bounds[document], place_bounds[document + 1]):
-        for entry in range(list_starts[tokens[place]], list_starts[tokens[place] + 1]):
-            label = list_labels[entry]
-            if asked[label]:
-                places[cursor[label]], entries[cursor[label]] = place, entry
-                cursor[label] += 1
-    for other in range(begin, n):
-        cursor[labels[other]] = 0
-    found[document] = n - begin
-
-
-# --- where labels look: how many positions of each pair survive, and the weight of each
 
 
 @kernel
@@ -275,9 +202,6 @@ def add_up(first, last, segments, rows, positions, slots, states, sums):  # type
                 _add(running, 0, running.dtype.type(1), states, positions[row])
             if slots[row] >= 0:
                 _copy(sums, slots[row], running, 0)
-
-
-# --- what they see there, and the way back
 
 
 @kernel

@@ -1,4 +1,15 @@
-"""Notes as sparse planting reads them: the words that some label lists, and the labels that list them."""
+"""Notes as sparse planting reads them: the words that some label lists, and the labels that list them.
+
+A batch is read into arrays that refer to one another:
+
+    place   a distinct listed word of a segment: tokens[place], segments[place]
+    row     one of the first k positions of a place: positions[row], rows[place] <= row < rows[place + 1]
+    pair    a label and a place whose word it lists: places[pair], entries[pair] (of the lists)
+    found   a label that has pairs in a document: labels[found], firsts[found] <= pair < lasts[found], pairs by place
+
+Documents have places `place_bounds[d]:place_bounds[d + 1]` and found labels `pair_bounds[d]:pair_bounds[d] + found[d]`,
+rising.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numba import njit
 from numpy.typing import NDArray
 
-from plant.nn.planting import listed_kernels as kernels
 from plant.nn.planting.lambdarank import in_threads
 
 Array = NDArray[Any]
@@ -80,7 +91,7 @@ def read_notes(
         cursor = np.zeros(len(asked), np.int32)
         for document in range(first, last):
             lists = (found_tokens, place_bounds, starts, labels, asked)
-            kernels.collect(document, *lists, notes.pair_bounds, found, *pairs, cursor)
+            _collect(document, *lists, notes.pair_bounds, found, *pairs, cursor)
 
     side_by_side(collect, len(lengths))
     return notes
@@ -95,10 +106,10 @@ def _words(
     found, segments, counts, place_bounds = (np.zeros(n, np.int64) for n in (*[len(tokens)] * 3, len(lengths) + 1))
     place_of, place_at = (np.full(n, -1, np.int64) for n in (len(starts), len(tokens)))
     where = (place_of, found, segments, counts, place_at, place_bounds)
-    n = kernels.find_words(tokens, segment_starts, document_starts, starts, *where)
+    n = _find_words(tokens, segment_starts, document_starts, starts, *where)
     rows = _starts(np.minimum(counts[:n], k))
     positions = np.empty(rows[-1], np.int64)
-    kernels.fill_rows(place_at, rows, rows[:-1].copy(), positions)
+    _fill_rows(place_at, rows, rows[:-1].copy(), positions)
     return found[:n].copy(), place_bounds, Words(segments[:n].copy(), rows, positions)
 
 
@@ -110,3 +121,66 @@ def _starts(sizes: Integers) -> Integers:
 def side_by_side(work: Callable[[int, int], None], n: int) -> None:
     """Call `work(first, last)` on parts of `range(n)`, in torch's number of threads."""
     in_threads(lambda part: work(part.start, part.stop), n, torch.get_num_threads())
+
+
+@njit(cache=True, nogil=True)
+def _find_words(  # type: ignore[no-untyped-def]
+    all_tokens, segment_starts, document_starts, list_starts, place_of, tokens, segments, counts, place_at, place_bounds
+):
+    """Give a place to each distinct listed token of a segment; documents are runs of segments, segments of positions.
+
+    `place_of` [token] and `place_at` [position] are all -1, `counts` [place] all 0; the answer is the number of places.
+    """
+    n = 0
+    for document in range(len(document_starts) - 1):
+        for segment in range(document_starts[document], document_starts[document + 1]):
+            first = n
+            for position in range(segment_starts[segment], segment_starts[segment + 1]):
+                token = all_tokens[position]
+                if token < len(list_starts) - 1 and list_starts[token] < list_starts[token + 1]:
+                    if place_of[token] < 0:
+                        place_of[token], tokens[n], segments[n] = n, token, segment
+                        n += 1
+                    place_at[position] = place_of[token]
+                    counts[place_of[token]] += 1
+            for place in range(first, n):
+                place_of[tokens[place]] = -1
+        place_bounds[document + 1] = n
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _fill_rows(place_at, rows, filled, positions):  # type: ignore[no-untyped-def]
+    """Write the first positions of each place into its rows; `filled` is `rows` without the last."""
+    for position in range(len(place_at)):
+        place = place_at[position]
+        if place >= 0 and filled[place] < rows[place + 1]:
+            positions[filled[place]] = position
+            filled[place] += 1
+
+
+@njit(cache=True, nogil=True)
+def _collect(  # type: ignore[no-untyped-def]
+    document, tokens, place_bounds, list_starts, list_labels, asked, pair_bounds, found,
+    labels, firsts, lasts, places, entries, cursor,
+):  # fmt: skip
+    """Write down the pairs of a document with labels that are asked for, by a counting sort; `cursor` is all zero."""
+    for place in range(place_bounds[document], place_bounds[document + 1]):
+        for entry in range(list_starts[tokens[place]], list_starts[tokens[place] + 1]):
+            cursor[list_labels[entry]] += asked[list_labels[entry]]
+    begin = n = at = pair_bounds[document]
+    for label in range(len(cursor)):
+        if cursor[label] > 0:
+            labels[n], firsts[n] = label, at
+            at += cursor[label]
+            lasts[n], cursor[label] = at, firsts[n]
+            n += 1
+    for place in range(place_bounds[document], place_bounds[document + 1]):
+        for entry in range(list_starts[tokens[place]], list_starts[tokens[place] + 1]):
+            label = list_labels[entry]
+            if asked[label]:
+                places[cursor[label]], entries[cursor[label]] = place, entry
+                cursor[label] += 1
+    for other in range(begin, n):
+        cursor[labels[other]] = 0
+    found[document] = n - begin

@@ -335,7 +335,9 @@ class _Descent:
     def _of_states(self) -> Tensor:
         notes, states = self.step.notes, self.seen.states
         of_states = self.step.rooms.states.lend(states.shape, states.dtype)
-        of_states.fill(0)
+        unseen = np.ones(len(states), np.bool_)
+        unseen[notes.words.positions] = False
+        of_states[unseen] = 0
         rest = (*notes.words, self.factor, self.seen.focus.slots, self.gradients.of_sums, of_states)
         self.step.by_document(lambda document: kernels.take_apart(*notes.places_in(document), *rest))
         return torch.from_numpy(of_states)
