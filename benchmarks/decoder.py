@@ -1,9 +1,10 @@
-"""One training step of the planted decoder, on one document and one thread.
+"""One training step of the planted decoder, on one thread; but for sparse planting, on one document.
 
 `fused_step`: the equations as printed against ours; `planted_against_learned`: learned attention alone against PLANT,
 both ours; `focused_against_learned`: the same for PLANT without learned attention (k = 10), the form of the recipes for
 two cores; `memory`: what a step needs beyond parameters, gradients and features, as printed against ours;
-`focused_memory_against_learned`: the same need, PLANT without learned attention against learned attention alone.
+`focused_memory_against_learned`: the same need, PLANT without learned attention against learned attention alone;
+`sparse_step_*`: PLANT without learned attention (k = 10) against the same with `listed = 100`, on batches of notes.
 
     python benchmarks/decoder.py [--json] [--labels 8929] [--length 1500] [--size 400] [--rounds 5] [--ranker bilinear]
 """
@@ -16,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ from plant.relevance.relevance import Relevance
 from plant.tensors import Encoded
 
 N_TOKENS, DISTINCT, K, FEW, MORE_LABELS = 60_000, 450, 56, 10, (40_000, 170_000)
+LISTED = 100
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,120 @@ def made_up_relevance(generator: np.random.Generator, n_labels: int, keep: int) 
     )  # fmt: skip
 
 
-def zipf(generator: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
-    weights = 1 / np.arange(2, N_TOKENS)
-    return 2 + np.searchsorted(np.cumsum(weights) / weights.sum(), generator.random(shape)).clip(max=N_TOKENS - 3)
+def zipf(generator: np.random.Generator, shape: int | tuple[int, ...], n_tokens: int = N_TOKENS) -> np.ndarray:
+    weights = 1 / np.arange(2, n_tokens)
+    return 2 + np.searchsorted(np.cumsum(weights) / weights.sum(), generator.random(shape)).clip(max=n_tokens - 3)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A batch of notes, and lists whose first 100 words meet a note about as often as those of real notes do.
+
+    With mutual information of made-up notes (of CANTEMIST's where it is named) as lists, a note has 2,300 listed pairs
+    on CANTEMIST, 10,200 at 8,929 labels and 124,000 at 170,000: most listed words are rare, a `common` share is not.
+    """
+
+    n_labels: int
+    notes: int
+    length: int
+    distinct: int
+    n_tokens: int
+    keep: int
+    common: float
+
+
+SHAPES = {
+    "cantemist": Shape(479, notes=16, length=730, distinct=317, n_tokens=10_000, keep=1_000, common=0.02),
+    "8929": Shape(8_929, notes=4, length=1_500, distinct=DISTINCT, n_tokens=N_TOKENS, keep=1_000, common=0.005),
+    "170000": Shape(170_000, notes=1, length=1_500, distinct=DISTINCT, n_tokens=N_TOKENS, keep=LISTED, common=0.0),
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Made-up notes and their targets, and decoders without learned attention that differ in `listed` alone."""
+
+    encoded: Encoded
+    targets: Tensor
+    focused: PlantedDecoder
+    sparse: PlantedDecoder
+
+    @property
+    def trained(self) -> tuple[Tensor, ...]:
+        """All that gets gradients."""
+        return (self.encoded.states, *self.focused.parameters(), *self.sparse.parameters())
+
+
+def make_batch(shape: Shape, *, size: int, ranker: str) -> Batch:
+    torch.manual_seed(0)
+    generator = np.random.default_rng(0)
+    relevance = lists_of_own_words(generator, shape)
+    tokens = torch.from_numpy(np.stack([made_up_note(generator, shape) for _ in range(shape.notes)]))
+    trained = RANKERS.build(ranker, {}, n_tokens=shape.n_tokens, n_labels=shape.n_labels)
+    given = {"relevance": relevance, "ranker": trained, "k": FEW, "learned": False}
+    return Batch(
+        encoded=Encoded(
+            torch.randn(*tokens.shape, size).mul_(0.3).requires_grad_(), tokens, torch.ones_like(tokens).bool()
+        ),
+        targets=(torch.rand(shape.notes, shape.n_labels) < 0.002).float(),
+        focused=PlantedDecoder(size, shape.n_labels, **given),
+        sparse=PlantedDecoder(size, shape.n_labels, **given, listed=LISTED),
+    )
+
+
+def made_up_note(generator: np.random.Generator, shape: Shape) -> np.ndarray:
+    words = np.unique(zipf(generator, 3 * shape.distinct, shape.n_tokens))[: shape.distinct]
+    return generator.choice(words, shape.length)
+
+
+def lists_of_own_words(generator: np.random.Generator, shape: Shape) -> Relevance:
+    """Lists, best first, of any words, some of them common; a word twice on a list is there once."""
+    tokens = generator.integers(2, shape.n_tokens, (shape.n_labels, shape.keep))
+    common = generator.random(tokens.shape, dtype=np.float32) < shape.common
+    tokens[common] = zipf(generator, int(common.sum()), shape.n_tokens)
+    scores = -np.sort(-generator.random(tokens.shape, dtype=np.float32), axis=1)
+    order = np.argsort(tokens, axis=1, kind="stable")
+    again = np.diff(np.take_along_axis(tokens, order, axis=1), axis=1, prepend=-1) == 0
+    np.put_along_axis(scores, order, np.where(again, 0.0, np.take_along_axis(scores, order, axis=1)), axis=1)
+    return Relevance(
+        codes=(), tokens=tokens.astype(np.uint16), scores=scores, label_counts=np.empty(0, np.int64),
+        token_counts=np.ones(shape.n_tokens, np.int64), n_documents=1, form="mi",
+    )  # fmt: skip
+
+
+def sparse_step(shape: Shape, *, size: int, ranker: str, rounds: int) -> dict[str, object]:
+    """A step of both ways in turns, then their logits without gradients."""
+    batch = make_batch(shape, size=size, ranker=ranker)
+    decoders = {"focused": batch.focused, "sparse": batch.sparse}
+    steps = in_turns({name: partial(learn, batch, decoder) for name, decoder in decoders.items()}, rounds)
+    logits = in_turns({name: partial(predict, batch, decoder) for name, decoder in decoders.items()}, rounds)
+    per_note = {"step": steps, "logits": logits}
+    return {
+        "ratio": steps["focused"] / steps["sparse"],
+        "prediction_ratio": logits["focused"] / logits["sparse"],
+        "milliseconds_a_note": {
+            f"{what}, {name}": 1e3 * took / shape.notes
+            for what, ways in per_note.items()
+            for name, took in ways.items()
+        },
+    }
+
+
+def in_turns(ways: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Medians of each way; the first round compiles and does not count."""
+    spent = [{name: way() for name, way in ways.items()} for _ in range(rounds + 1)]
+    return {name: statistics.median(turn[name] for turn in spent[1:]) for name in ways}
+
+
+def learn(batch: Batch, decoder: PlantedDecoder) -> float:
+    return seconds(batch, lambda: decoder.loss(batch.encoded, batch.targets))
+
+
+@torch.no_grad()
+def predict(batch: Batch, decoder: PlantedDecoder) -> float:
+    started = time.process_time()
+    decoder(batch.encoded)
+    return time.process_time() - started
 
 
 def literal_step(made: Made, static: Tensor) -> Tensor:
@@ -136,7 +250,7 @@ def through_logits(made: Made) -> Tensor:
     return F.binary_cross_entropy_with_logits(made.planted(made.encoded).logits, made.targets)
 
 
-def seconds(made: Made, step: Callable[[], Tensor]) -> float:
+def seconds(made: Made | Batch, step: Callable[[], Tensor]) -> float:
     started = time.process_time()
     step().backward()
     spent = time.process_time() - started
@@ -147,9 +261,7 @@ def seconds(made: Made, step: Callable[[], Tensor]) -> float:
 
 def medians(made: Made, *, rounds: int) -> dict[str, float]:
     """CPU seconds of each way, taken in turns; the first round compiles and does not count."""
-    ways = steps(made)
-    spent = [{name: seconds(made, step) for name, step in ways.items()} for _ in range(rounds + 1)]
-    return {name: statistics.median(turn[name] for turn in spent[1:]) for name in ways}
+    return in_turns({name: partial(seconds, made, step) for name, step in steps(made).items()}, rounds)
 
 
 def extra_megabytes(way: str, n_labels: int, length: int, size: int) -> float:
@@ -191,6 +303,9 @@ def main() -> None:
     shape = {"length": arguments.length, "size": arguments.size}
     made = make(n_labels=arguments.labels, ranker=arguments.ranker, keep=1_000, **shape)
     found = results(medians(made, rounds=arguments.rounds), memory(arguments.labels, **shape))
+    del made
+    options = {"size": arguments.size, "ranker": arguments.ranker, "rounds": arguments.rounds}
+    found |= {f"sparse_step_{name}": sparse_step(each, **options) for name, each in SHAPES.items()}
     print(json.dumps(found) if arguments.json else table(found))
 
 
@@ -218,6 +333,11 @@ def results(spent: dict[str, float], megabytes: dict[str, float]) -> dict[str, d
 
 def table(found: dict[str, dict[str, object]]) -> str:
     rows = [f"{name:28} {took:8.3f} s" for name, took in found["fused_step"]["seconds"].items()]
+    rows += [
+        f"{name}, {way:16} {took:8.2f} ms a note"
+        for name, values in found.items()
+        for way, took in values.get("milliseconds_a_note", {}).items()
+    ]
     rows += [f"memory, {name:20} {size:8.1f} MB" for name, size in found["memory"]["megabytes"].items()]
     rows += [f"{name:30} {values['ratio']:8.2f} x" for name, values in found.items()]
     return "\n".join(rows)

@@ -1,6 +1,6 @@
 """Relevance: per label the tokens that say most about it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,10 @@ class Relevance:
         np.put_along_axis(rows, self.tokens[labels].astype(np.int64), self.scores[labels], axis=1)
         rows[:, 0] = 0.0  # where the padding of short lists was put
         return rows
+
+    def first(self, n: int) -> "Relevance":
+        """The same with the first `n` tokens of each label."""
+        return replace(self, tokens=self.tokens[:, :n], scores=self.scores[:, :n])
 
     def by_token(self) -> "TokenRelevance":
         """The same lists turned around: per token the labels that list it."""

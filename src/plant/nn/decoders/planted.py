@@ -10,6 +10,7 @@ Planting is building: the decoder is given a trained ranker and copies it. See d
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -24,6 +25,7 @@ from plant.nn.planting.attending import Attending
 from plant.nn.planting.focus import Focusing, focused_attention
 from plant.nn.planting.fused import Segments, fused_logits, fused_loss
 from plant.nn.planting.inattention import LabelsByToken, distinct
+from plant.nn.planting.listed import Listing, Seen
 from plant.nn.planting.pieces import in_pieces
 from plant.nn.planting.ranker import Ranker
 from plant.nn.planting.sources import Inattention, Planting, Ranked, Static, spread_out
@@ -37,6 +39,8 @@ class PlantedDecoder(nn.Module):
 
     Without `learned`, labels look at the positions that survive and nowhere else: inattention then holds for the static
     source too, as shares of the relevance that survives, and a step costs a fraction (`plant.nn.planting.focus`).
+    With `listed` they look only at words among the first `listed` of their relevance list, and cost goes by those that
+    stand in the document (`plant.nn.planting.listed`).
     `static_values`: mutual information as it is, or divided by its sum over the document. Of the ranker's scores the
     `k` best positions survive `inattention`. `scales`: one weight per source, all 1 at the start. Further options are
     those of `LabelAttention`.
@@ -64,6 +68,7 @@ class PlantedDecoder(nn.Module):
         dropout: Dropout = 0.0,
         start_at_prior: bool = True,
         segment: Natural = 0,
+        listed: Natural = 0,
     ) -> None:
         super().__init__()
         self.learned = LabelAttention(
@@ -79,20 +84,27 @@ class PlantedDecoder(nn.Module):
             raise RecipeError("the planted decoder needs a source of attention: learned, static or planted")
         if not learned and inattention == "zero":
             raise RecipeError('inattention = "zero" looks at every position: without learned attention take "mask"')
+        if listed and learned:
+            raise RecipeError("listed words are for planted attention alone: set learned = false, or listed = 0")
         self.scales = nn.Parameter(torch.ones(len(self.names)), requires_grad=scales == "learned")
         if planted and ranker is None:
             raise _missing("a ranker", option="planted")
-        if static and relevance is None:
-            raise _missing("relevance", option="static")
+        if (static or listed) and relevance is None:
+            raise _missing("relevance", option="static" if static else "listed")
         self.ranker: Ranker | None = deepcopy(ranker) if planted else None
-        if static and relevance is not None:
+        self.listing: Listing | None = None
+        if listed and relevance is not None:
+            sources = {"static": static, "normalised": static_values == "normalised"}
+            self.listing = Listing(relevance.first(listed), n_labels=n_labels, k=k, **sources)
+        elif static and relevance is not None:
             self._keep_lists(relevance)
 
     @staticmethod
     def needs(options: Mapping[str, Any]) -> frozenset[str]:
-        """Relevance for the static source, a ranker for the planted one, where they are on."""
-        sources = {"static": "relevance", "planted": "ranker"}
-        return named_by(PlantedDecoder) - {sources[source] for source in sources if not options.get(source, True)}
+        """Relevance for the static source and for listed words, a ranker for the planted source, where they are on."""
+        relevance = options.get("static", True) or options.get("listed", 0)
+        idle = {"relevance": not relevance, "ranker": not options.get("planted", True)}
+        return named_by(PlantedDecoder) - {name for name in idle if idle[name]}
 
     @property
     def evident(self) -> bool:
@@ -108,6 +120,8 @@ class PlantedDecoder(nn.Module):
 
     def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
+        if self.listing is not None:
+            return self.listing.evidence(self._seen(encoded))
         segments, packed, tensors = self._prepared(encoded)
         return fused_logits(segments, packed.lengths, torch.zeros_like(self.prior), tensors)
 
@@ -118,6 +132,8 @@ class PlantedDecoder(nn.Module):
 
     def loss(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Float[Tensor, ""]:
         """The mean binary cross-entropy, faster than through the logits."""
+        if self.listing is not None:
+            return self.listing.loss(self._seen(encoded), self.prior, targets)
         segments, packed, tensors = self._prepared(encoded)
         return fused_loss(segments, packed.lengths, self.prior, tensors, targets=targets)
 
@@ -131,6 +147,10 @@ class PlantedDecoder(nn.Module):
     ) -> dict[str, Float[Tensor, "batch asked time"]]:
         """The weights that each source gives, its scale included: `learned`, `static`, `planted`."""
         packed = pack(encoded, segment=self.segment)
+        if self.listing is not None:
+            seen = Seen(packed, self.learned.weights, self.scales, self.ranker)
+            every = zip(self.names, self.scales, self.listing.attention(seen, labels), strict=True)
+            return {name: unpack(scale * row, encoded.mask) for name, scale, row in every}
         planting = self._planting(packed)
         tensors = self._trained(planting)
         if "learned" not in self.names:
@@ -144,6 +164,11 @@ class PlantedDecoder(nn.Module):
                 spread_out(source, labels, part)
         every = zip(self.names, self.scales, rows, strict=True)
         return {name: unpack(scale * row, encoded.mask) for name, scale, row in every}
+
+    def _seen(self, encoded: Encoded) -> Seen:
+        packed = pack(encoded, segment=self.segment)
+        states = self.learned.dropout(packed.states).to(self.learned.weights.dtype)  # mixed precision ends here
+        return Seen(replace(packed, states=states), self.learned.weights, self.scales, self.ranker)
 
     def _prepared(self, encoded: Encoded) -> tuple[Segments, Packed, tuple[Tensor, ...]]:
         packed = pack(encoded, segment=self.segment)
@@ -185,4 +210,5 @@ class PlantedDecoder(nn.Module):
 
 
 def _missing(what: str, *, option: str) -> RecipeError:
-    return RecipeError(f"the planted decoder needs {what}; give it, or set {option} = false")
+    off = "0" if option == "listed" else "false"
+    return RecipeError(f"the planted decoder needs {what}; give it, or set {option} = {off}")

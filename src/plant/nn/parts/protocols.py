@@ -206,4 +206,6 @@ class TokenLists(Protocol):
 class StaticRelevance(Protocol):
     """What static planting needs of `plant.relevance.relevance.Relevance`."""
 
+    def first(self, n: int) -> "StaticRelevance": ...
+
     def by_token(self) -> TokenLists: ...
