@@ -108,8 +108,8 @@ class Shape:
 
 
 SHAPES = {
-    "cantemist": Shape(479, notes=16, length=730, distinct=317, n_tokens=10_000, keep=1_000, common=0.02),
-    "8929": Shape(8_929, notes=4, length=1_500, distinct=DISTINCT, n_tokens=N_TOKENS, keep=1_000, common=0.005),
+    "cantemist": Shape(479, notes=16, length=730, distinct=317, n_tokens=10_000, keep=1_000, common=0.04),
+    "8929": Shape(8_929, notes=4, length=1_500, distinct=DISTINCT, n_tokens=N_TOKENS, keep=1_000, common=0.01),
     "170000": Shape(170_000, notes=1, length=1_500, distinct=DISTINCT, n_tokens=N_TOKENS, keep=LISTED, common=0.0),
 }
 
