@@ -57,7 +57,7 @@ class Chosen(NamedTuple):
     options: Mapping[str, Any]
 
 
-class Places(dict[str, Any]):
+class Importable(dict[str, Any]):
     """Things by name, each as the place "module:name" that it is imported from when it is asked for, or itself."""
 
     def __getitem__(self, name: str) -> Any:

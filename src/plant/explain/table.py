@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from plant.errors import InputError, unknown
-from plant.registry import Places
+from plant.registry import Importable
 
 if TYPE_CHECKING:
     from plant.nn.classifier import Classifier
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Explainer = Callable[..., Any]
 """Called as `explainer(classifier, encoded, labels)`: weights [batch, asked, time]."""
 
-EXPLAINERS: Mapping[str, Explainer] = Places(
+EXPLAINERS: Mapping[str, Explainer] = Importable(
     {
         "attention": "plant.explain.attention:attention",
         "learned": "plant.explain.attention:learned",

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from plant.registry import Places, Registry
+from plant.registry import Importable, Registry
 
 if TYPE_CHECKING:
     from plant.nn.parts.protocols import Decoder, Encoder, Loss
 
 ENCODERS: "Registry[Encoder]" = Registry(
     "encoder",
-    Places(
+    Importable(
         {
             "awd-lstm": "plant.nn.encoders.awd_lstm:AWDLSTMEncoder",
             "bigru": "plant.nn.encoders.recurrent:BiGRU",
@@ -27,7 +27,7 @@ ENCODERS: "Registry[Encoder]" = Registry(
 
 DECODERS: "Registry[Decoder]" = Registry(
     "decoder",
-    Places(
+    Importable(
         {
             "block-attention": "plant.nn.decoders.block_attention:BlockAttention",
             "chunk-max-pool": "plant.nn.decoders.pooled:ChunkMaxPool",
@@ -50,7 +50,7 @@ DECODERS: "Registry[Decoder]" = Registry(
 
 LOSSES: "Registry[Loss]" = Registry(
     "loss",
-    Places(
+    Importable(
         {
             "asymmetric": "plant.nn.losses:Asymmetric",
             "balanced-bce": "plant.nn.losses:BalancedBCE",

@@ -135,7 +135,7 @@ class _Scoring(NamedTuple):
     output: Array
 
 
-class _Focus(NamedTuple):
+class _ListedFocus(NamedTuple):
     """Where labels look: how many positions of each pair survive, and where sums of states are needed."""
 
     kept: Array  # [source, pair]
@@ -157,7 +157,7 @@ class _Looked(NamedTuple):
 class _Seen(NamedTuple):
     states: Array
     scoring: _Scoring
-    focus: _Focus
+    focus: _ListedFocus
     looked: _Looked
 
 
@@ -167,7 +167,7 @@ def _see(step: ListedStep, tensors: Sequence[Tensor]) -> _Seen:
     n, kind, n_rows = len(step.notes.pairs.places), weights.dtype, len(step.notes.words.positions)
     scales = np.zeros(2, kind)
     scales[step.sources] = given
-    focus = _Focus(np.zeros((2, n), np.int32), np.empty(n_rows, np.int32), np.empty(len(step.notes), np.int64))
+    focus = _ListedFocus(np.zeros((2, n), np.int32), np.empty(n_rows, np.int32), np.empty(len(step.notes), np.int64))
     sums = step.rooms.sums.lend((n_rows, states.shape[1]), kind)
     looked = _Looked(np.empty((2, n), np.int32), np.zeros((2, n), kind), sums, weights, scales, np.empty(n, kind))
     return _Seen(states, _scoring(step, ranker, kind), focus, looked)
