@@ -27,68 +27,55 @@ _BLOCK = 128  # labels whose gradients stay in a core's cache while all document
 
 
 @kernel
-def focus(  # type: ignore[no-untyped-def]
+def focus_static(  # type: ignore[no-untyped-def]
     begin, end, segments, rows, positions, labels, firsts, lasts, places, entries,
-    k, static, normalised, values, known, memory, form, token_rows, token_vectors, shift, label_vectors, output,
-    scores, kept, shares,
+    k, normalised, values, scores, kept, shares,
 ):  # fmt: skip
-    """How many positions of each pair survive, and the weight of each, for found labels `begin` to `end`.
-
-    `values` is the relevance of each pair, `scores` room for a number of each, `kept` and `shares` are [source, pair].
-    `known` are the ranker's scores of pairs as far as they are kept in `memory` [entry], else NaN; both may be empty.
-    """
-    static_source, planted_source = np.int64(STATIC), np.int64(PLANTED)  # as constants they would compile all twice
+    """Shares of the relevance that survives, for found labels `begin` to `end`."""
     for n in range(begin, end):
         first = np.int64(firsts[n])
         while first < lasts[n]:
             last = _segment_end(first, lasts[n], segments, places)
-            if last - first == 1:  # a word alone: all its positions, whatever its score
-                count = rows[places[first] + 1] - rows[places[first]]
-                share = shares.dtype.type(1) / count
-                if static:
-                    kept[STATIC, first] = count
-                    shares[STATIC, first] = share if normalised else values[first]
-                if form != NO_RANKER:
-                    kept[PLANTED, first], shares[PLANTED, first] = count, share
-            else:
-                if static:
-                    for pair in range(first, last):
-                        scores[pair] = values[pair]
-                    _keep(first, last, k, rows, positions, places, scores, kept, static_source)
-                    _share(first, last, normalised, scores, kept, shares)
-                if form != NO_RANKER:
-                    ranker = (form, token_rows, token_vectors, shift, label_vectors, output)
-                    _score(first, last, labels[n], places, entries, known, memory, ranker, scores)
-                    _keep(first, last, k, rows, positions, places, scores, kept, planted_source)
-                    _softmax(first, last, scores, kept, shares)
+            total = scores.dtype.type(0)
+            for pair in range(first, last):
+                scores[pair] = values[entries[pair]]
+            _keep(first, last, k, rows, positions, places, scores, kept)
+            for pair in range(first, last):
+                total += kept[pair] * scores[pair]
+            for pair in range(first, last):
+                shares[pair] = scores[pair] / total if normalised else scores[pair]
             first = last
 
 
 @kernel
-def _share(first, last, normalised, scores, kept, shares):  # type: ignore[no-untyped-def]
-    """Shares of the relevance that survives, or relevance as it is."""
-    total = scores.dtype.type(0)
-    for pair in range(first, last):
-        total += kept[STATIC, pair] * scores[pair]
-    for pair in range(first, last):
-        shares[STATIC, pair] = scores[pair] / total if normalised else scores[pair]
+def focus_planted(  # type: ignore[no-untyped-def]
+    begin, end, segments, rows, positions, labels, firsts, lasts, places, entries,
+    k, known, form, token_rows, token_vectors, shift, label_vectors, output, scores, kept, shares,
+):  # fmt: skip
+    """A softmax of the ranker's scores that survive, for found labels `begin` to `end`.
 
-
-@kernel
-def _score(first, last, label, places, entries, known, memory, ranker, scores):  # type: ignore[no-untyped-def]
-    """The ranker's scores, as far as they differ within a label: what a label adds to all cancels in the softmax."""
-    form, token_rows, token_vectors, shift, label_vectors, output = ranker
-    for pair in range(first, last):
-        row = token_rows[places[pair]]
-        if len(known) and not np.isnan(known[pair]):
-            scores[pair] = known[pair]
-            continue
-        if form == BILINEAR:
-            scores[pair] = shift[row] + _dot(token_vectors, row, label_vectors, label)
-        else:
-            scores[pair] = _two_layer(token_vectors, row, label_vectors, label, output)
-        if len(known):
-            memory[entries[pair]] = scores[pair]
+    `known` are scores by entry, NaN where nobody asked yet; empty where they are not kept. What a label adds to the
+    scores of all words cancels in the softmax and is left out. Of a word alone the score does not matter.
+    """
+    for n in range(begin, end):
+        first = np.int64(firsts[n])
+        while first < lasts[n]:
+            last = _segment_end(first, lasts[n], segments, places)
+            for pair in range(first, last if last - first > 1 else first):
+                entry = entries[pair]
+                if len(known) and not np.isnan(known[entry]):
+                    scores[pair] = known[entry]
+                else:
+                    row = token_rows[places[pair]]
+                    if form == BILINEAR:
+                        scores[pair] = shift[row] + _dot(token_vectors, row, label_vectors, labels[n])
+                    else:
+                        scores[pair] = _two_layer(token_vectors, row, label_vectors, labels[n], output)
+                    if len(known):
+                        known[entry] = scores[pair]
+            _keep(first, last, k, rows, positions, places, scores, kept)
+            _softmax(first, last, scores, kept, shares)
+            first = last
 
 
 @kernel
@@ -101,71 +88,66 @@ def _segment_end(first, last, segments, places):  # type: ignore[no-untyped-def]
 
 @kernel
 def _softmax(first, last, scores, kept, shares):  # type: ignore[no-untyped-def]
+    if last - first == 1:
+        shares[first] = scores.dtype.type(1) / kept[first]
+        return
     highest, total = scores[first], scores.dtype.type(0)
     for pair in range(first + 1, last):
         highest = max(highest, scores[pair])
     for pair in range(first, last):
-        raised = np.exp(scores[pair] - highest) if kept[PLANTED, pair] > 0 else scores.dtype.type(0)
-        shares[PLANTED, pair] = raised
-        total += kept[PLANTED, pair] * raised
+        raised = np.exp(scores[pair] - highest) if kept[pair] > 0 else scores.dtype.type(0)
+        shares[pair] = raised
+        total += kept[pair] * raised
     for pair in range(first, last):
-        shares[PLANTED, pair] /= total
+        shares[pair] /= total
 
 
 @kernel
-def _keep(first, last, k, rows, positions, places, scores, kept, source):  # type: ignore[no-untyped-def]
-    """How many positions of each pair are among the k best of a segment; of equal scores, those that stand first.
-
-    The best are taken one after the other, or the worst dropped, whichever are fewer.
-    """
+def _keep(first, last, k, rows, positions, places, scores, kept):  # type: ignore[no-untyped-def]
+    """How many positions of each pair are among the k best of a segment; of equal scores, those that stand first."""
     total = 0
     for pair in range(first, last):
-        kept[source, pair] = rows[places[pair] + 1] - rows[places[pair]]
-        total += kept[source, pair]
-    if total <= k:
-        return
-    drops, bound = total - k < k, scores.dtype.type(np.inf)
-    sign, left = scores.dtype.type(-1 if drops else 1), total - k if drops else k
+        kept[pair] = rows[places[pair] + 1] - rows[places[pair]]
+        total += kept[pair]
+    bound, left = scores.dtype.type(np.inf), k if total > k else 0
     while left > 0:
-        best, room = _next_best(first, last, scores, kept, source, sign, bound)
+        best, room = _next_best(first, last, scores, kept, bound)
         if room == 0:  # scores that are no numbers
             return
         if room > left:
-            stay = room - left if drops else left
-            _keep_first(first, last, stay, rows, positions, places, scores, kept, source, sign * best)
-        left, bound = left - room, best
-    beyond = left == 0  # the last ones are dropped whole
-    for pair in range(first, last):
-        if sign * scores[pair] < bound if not drops else sign * scores[pair] > bound or (beyond and -scores[pair] == bound):
-            kept[source, pair] = 0
+            _keep_first(first, last, left, rows, positions, places, scores, kept, best)
+        left -= min(room, left)
+        bound = best
+    for pair in range(first, last if total > k else first):
+        if scores[pair] < bound:
+            kept[pair] = 0
 
 
 @kernel
-def _next_best(first, last, scores, kept, source, sign, bound):  # type: ignore[no-untyped-def]
-    """The highest score below a bound, as `sign` turns scores, and how many positions have it."""
+def _next_best(first, last, scores, kept, bound):  # type: ignore[no-untyped-def]
+    """The best score below a bound, and how many positions have it."""
     best, room = scores.dtype.type(-np.inf), 0
     for pair in range(first, last):
-        score = sign * scores[pair]
-        if score == best:
-            room += kept[source, pair]
-        elif best < score < bound:
-            best, room = score, kept[source, pair]
+        if scores[pair] == best:
+            room += kept[pair]
+        elif best < scores[pair] < bound:
+            best, room = scores[pair], kept[pair]
     return best, room
 
 
 @kernel
-def _keep_first(first, last, left, rows, positions, places, scores, kept, source, score):  # type: ignore[no-untyped-def]
+def _keep_first(first, last, left, rows, positions, places, scores, kept, score):  # type: ignore[no-untyped-def]
     """Of the pairs of one score keep the `left` positions that stand first."""
     for pair in range(first, last):
         if scores[pair] == score:
-            kept[source, pair] = 0
+            kept[pair] = 0
     for _ in range(left):
         earliest, at = -1, -1
         for pair in range(first, last):
-            row = rows[places[pair]] + kept[source, pair]
+            row = rows[places[pair]] + kept[pair]
             if scores[pair] == score and row < rows[places[pair] + 1] and (earliest < 0 or positions[row] < at):
                 earliest, at = pair, positions[row]
-        kept[source, earliest] += 1
+        kept[earliest] += 1
 
 
 @kernel

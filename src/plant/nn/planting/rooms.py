@@ -6,8 +6,6 @@ from weakref import ReferenceType, ref
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_LINE = 64  # bytes
-
 
 class Room:
     """Memory that is lent again when what was lent is gone; until then, borrowers get memory of their own.
@@ -26,14 +24,7 @@ class Room:
             return np.empty(shape, kind)
         size = math.prod(shape) * np.dtype(kind).itemsize
         if len(self._memory) < size:
-            self._memory = _aligned(size)
+            self._memory = np.empty(size, np.uint8)
         lent = self._memory[:size].view(kind).reshape(shape)
         self._lent = ref(lent)
         return lent
-
-
-def _aligned(size: int) -> NDArray[np.uint8]:
-    """Memory that begins where a line of the cache does: rows that do too are read in half the steps."""
-    memory = np.empty(size + _LINE, np.uint8)
-    first = -memory.ctypes.data % _LINE
-    return memory[first : first + size]
