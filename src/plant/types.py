@@ -39,12 +39,18 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Words that speak for a code, and how much."""
+    """Words that speak for a code, and how much.
+
+    Coders that judge whole phrases also say `why` the words mean the code, and its `rivals`: other codes that they were
+    taken to mean, best first.
+    """
 
     start: int
     end: int
     text: str
     weight: float
+    why: str = ""
+    rivals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ REPORTING = ("test",)
 
 @dataclass(frozen=True)
 class Plan:
-    """Splits by role; `choose` may also be a share of the fitted notes that is held out. Empty: the usual names."""
+    """Splits by role; `choose` may also be a share of the fitted notes that is held out (0: none). Empty: the usual."""
 
     fit: tuple[str, ...] = ()
     choose: tuple[str, ...] | float = ()
@@ -47,7 +47,7 @@ def assign_roles(
             _check(name, names, by_split)
             by_split[name] = role
     roles = np.array([by_split.get(split, Role.UNUSED) for split in splits], dtype=np.int8)
-    if isinstance(plan.choose, float):
+    if isinstance(plan.choose, float) and plan.choose:
         fitted = np.flatnonzero(roles == Role.FIT)
         patients = [groups[row] for row in fitted.tolist()]
         held = hold_out_share([ids[row] for row in fitted.tolist()], patients, plan.choose, seed=seed)
@@ -63,8 +63,8 @@ def _completed(plan: Plan, names: Sequence[str]) -> Plan:
         raise InputError(f"there is no split 'train' ({', '.join(names) or 'none'}): say with --fit which to fit on")
     free = [name for name in names if name not in fit]
     report = plan.report or tuple(name for name in REPORTING if name in free)
-    choose = plan.choose or tuple(name for name in CHOOSING if name in free and name not in report)[:1] or 0.1
-    return Plan(fit, choose, report)
+    usual = tuple(name for name in CHOOSING if name in free and name not in report)[:1] or 0.1
+    return Plan(fit, usual if plan.choose == () else plan.choose, report)
 
 
 def _by_role(plan: Plan) -> list[tuple[Role, tuple[str, ...]]]:
@@ -89,6 +89,6 @@ def _share_or_names(text: str) -> tuple[str, ...] | float:
         share = float(text)
     except ValueError:
         return _names(text)
-    if not 0 < share < 1:
-        raise InputError(f"--choose {text}: a share lies between 0 and 1, such as 0.1")
+    if not 0 <= share < 1:
+        raise InputError(f"--choose {text}: a share lies between 0 and 1, such as 0.1; 0 for recipes that need none")
     return share

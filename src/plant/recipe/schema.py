@@ -8,7 +8,7 @@ from plant.errors import RecipeError
 from plant.values import Amount, Count, Natural, Positive, Range, Seed
 
 PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
-WITHOUT_PARTS = ("prior", "tfidf")
+WITHOUT_PARTS = ("prior", "tfidf", "candidates")
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,13 @@ class Tfidf:
 
 
 @dataclass(frozen=True)
+class Candidates:
+    """Coding by candidates, for `system = "candidates"`."""
+
+    language: str = "auto"  # of stems and cue words: "spanish", "english", ...; "auto": that of the fitted notes; "": none
+
+
+@dataclass(frozen=True)
 class Part:
     """An encoder, a decoder or a loss by name; its options are those of its builder, checked when it is built."""
 
@@ -190,7 +197,7 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "members"] = "classifier"
+    system: Literal["classifier", "prior", "tfidf", "candidates", "members"] = "classifier"
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1
@@ -202,6 +209,7 @@ class Recipe:
     masked: Masked = field(default_factory=Masked)
     vectors: Vectors = field(default_factory=Vectors)
     tfidf: Tfidf = field(default_factory=Tfidf)
+    candidates: Candidates = field(default_factory=Candidates)
     encoder: Part = Part(PARTS["encoder"])
     decoder: Part = Part(PARTS["decoder"])
     loss: Part = Part(PARTS["loss"])

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.candidates.judge import teach
+from plant.candidates.listing import Lister
 from plant.codes.files import read_codebook
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out
 from plant.errors import InputError
@@ -18,6 +20,7 @@ from plant.nn.matching.naming import name_labels
 from plant.nn.parts import given as parts
 from plant.nn.parts.build import asked_for
 from plant.recipe.schema import Choose, Recipe
+from plant.steps.candidates import BY_CANDIDATES, further_codes, lessons_of
 from plant.steps.pretrain import PRETRAIN
 from plant.steps.rank import RANK
 from plant.steps.relate import RELATE
@@ -26,6 +29,7 @@ from plant.steps.transform import TRANSFORM
 from plant.steps.vectors import VECTORS
 from plant.steps.views import VIEWS
 from plant.systems.blend import MembersSystem, blended_on
+from plant.systems.candidates import CandidatesSystem, columns_of
 from plant.systems.classifier import ClassifierSystem, fit_classifier
 from plant.systems.coder import CODER, FittedCoder, add_codes
 from plant.systems.members import member_recipes
@@ -36,6 +40,7 @@ from plant.train.classifier import ClassifierEpoch
 from plant.train.loop import Runtime
 
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
+CROSS_FITTED = ("candidates",)  # systems that choose their threshold on fitted notes, each held out in its turn
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Fitted:
 
     system: FittedSystem
     history: tuple[ClassifierEpoch, ...] = ()
+    threshold: float | None = None  # where it was chosen by cross-fitting: no choosing notes are needed then
 
 
 @dataclass(frozen=True)
@@ -94,9 +100,21 @@ class Fitter:
     needs: Callable[[Recipe], tuple[str, ...]]
 
 
+def _candidates(work: Work) -> Fitted:
+    """A judge of what readers listed, and the reader of all fitted notes."""
+    view, recipe, reader = work["view"], work.recipe, work["reader"]
+    lessons = lessons_of(view, work["candidates"], language=reader.language, seed=recipe.seed)
+    codes = (*view.codes, *further_codes(view, recipe.naming))
+    columns = columns_of(Lister(reader, codes), view.codebook.system)
+    taught = teach(lessons, columns, seed=recipe.seed, progress=work.progress)
+    system = CandidatesSystem((reader,), (taught.judge,), view.codes, view.label_shares(), view.codebook.system)
+    return Fitted(system, threshold=taught.threshold)
+
+
 FITTERS: Mapping[str, Fitter] = {
     "prior": Fitter(lambda work: Fitted(fit_prior(work["view"])), always("view")),
     "tfidf": Fitter(_tfidf, always("view")),
+    "candidates": Fitter(_candidates, always("view", "reader", "candidates")),
     "classifier": Fitter(
         _classifier, lambda recipe: ("view", "choosing", *(ASKED[name].step for name in asked_of(recipe)))
     ),
@@ -125,16 +143,17 @@ def models_of(recipe: Recipe) -> tuple[str, ...]:
 def _coder(work: Work) -> FittedCoder:
     """All members, thresholds and temperature; then the further codes that the recipe names."""
     recipe, view, choosing = work.recipe, work["view"], work["choosing"].documents
-    if not len(choosing.labels):  # before anything is fitted
+    if not len(choosing.labels) and recipe.system not in CROSS_FITTED:  # before anything is fitted
         raise InputError("no note is left for choosing thresholds: fit on more notes, or say which to use (--choose)")
     fitted: dict[str, Fitted] = {name: work[name] for name in models_of(recipe)}
     system = joined([one.system for one in fitted.values()], recipe.choose, view, choosing)
     histories = {name.partition("/")[0]: [asdict(epoch) for epoch in one.history] for name, one in fitted.items()}
     unread = sum(system.unread(documents) for documents in (view.documents, choosing))
     facts = {**work.settings.facts, "history": histories, **({"subwords_unread": unread} if unread else {})}
-    coder = tuned(system, recipe, view, choosing, facts)
+    threshold = next(iter(fitted.values())).threshold if recipe.system in CROSS_FITTED else None
+    coder = tuned(system, recipe, view, choosing, facts, threshold=threshold)
     table = _further_codes(recipe)
-    return _with_further_codes(coder, table, work["corpus"], view) if table else coder
+    return _with_further_codes(coder, table, work["corpus"], view, threshold=threshold) if table else coder
 
 
 def joined(systems: Sequence[FittedSystem], choose: Choose, view: TrainingView, choosing: Documents) -> FittedSystem:
@@ -145,22 +164,44 @@ def joined(systems: Sequence[FittedSystem], choose: Choose, view: TrainingView, 
 
 
 def tuned(
-    system: FittedSystem, recipe: Recipe, view: TrainingView, choosing: Documents, facts: Mapping[str, Any]
+    system: FittedSystem,
+    recipe: Recipe,
+    view: TrainingView,
+    choosing: Documents,
+    facts: Mapping[str, Any],
+    *,
+    threshold: float | None = None,
 ) -> FittedCoder:
-    """Thresholds, and the temperature where the recipe asks for it, from the choosing notes."""
-    scores = probabilities(system, choosing, n_labels=len(view.codes))
+    """Thresholds, and the temperature where the recipe asks for it, from the choosing notes; or the threshold given."""
     temperature = 1.0
+    if threshold is not None:
+        origin = f"micro-F1 on {len(view.documents):,} fitted notes, each scored by what had not seen it (global)"
+        return _coder_of(system, recipe, view, np.full(len(view.codes), threshold, np.float32), temperature, origin, facts)
+    scores = probabilities(system, choosing, n_labels=len(view.codes))
     if recipe.choose.calibrate:
         temperature = fit_temperature(logits_of(scores), choosing.targets(len(view.codes)))
         scores = calibrated(scores, temperature).astype(np.float32)
     origin = f"{recipe.choose.goal} on {len(choosing):,} notes held out for choosing ({recipe.choose.thresholds})"
+    found = thresholds(scores, choosing, recipe.choose, n_labels=len(view.codes))
+    return _coder_of(system, recipe, view, found, temperature, origin, facts)
+
+
+def _coder_of(
+    system: FittedSystem,
+    recipe: Recipe,
+    view: TrainingView,
+    thresholds: NDArray[np.float32],
+    temperature: float,
+    origin: str,
+    facts: Mapping[str, Any],
+) -> FittedCoder:
     return FittedCoder(
         recipe=recipe,
         vocab=view.vocab,
         codebook=view.codebook,
         codes=view.codes,
         system=system,
-        thresholds=thresholds(scores, choosing, recipe.choose, n_labels=len(view.codes)),
+        thresholds=thresholds,
         temperature=temperature,
         train_counts=view.label_counts(),
         train_documents=len(view.documents),
@@ -184,10 +225,14 @@ def _further_codes(recipe: Recipe) -> str:
     return next((member.naming.codes for member in member_recipes(recipe) if member.naming.codes), "")
 
 
-def _with_further_codes(fitted: FittedCoder, table: str, corpus: Corpus, view: TrainingView) -> FittedCoder:
+def _with_further_codes(
+    fitted: FittedCoder, table: str, corpus: Corpus, view: TrainingView, *, threshold: float | None
+) -> FittedCoder:
     """The coder with the codes of a table, known by their names; thresholds are tuned with them."""
     book = read_codebook(Path(table), system=view.codebook.system)
     grown = add_codes(fitted, book, view)
+    if threshold is not None:
+        return grown
     choosing = grown.reread(held_out(corpus, Role.CHOOSE, grown.codes))
     scores = grown.probabilities(choosing)
     return replace(grown, thresholds=thresholds(scores, choosing, fitted.recipe.choose, n_labels=len(grown.codes)))
@@ -202,7 +247,7 @@ FIT = Step(
     files=lambda recipe: (_further_codes(recipe),),
 )
 OF_A_MEMBER = (RELATE, RANK, PRETRAIN, TRANSFORM, VECTORS, NAMES, MODEL)
-STEPS = (*VIEWS, *OF_A_MEMBER, FIT)
+STEPS = (*VIEWS, *BY_CANDIDATES, *OF_A_MEMBER, FIT)
 
 
 def plan_of(recipe: Recipe) -> Iterator[Planned]:
@@ -213,6 +258,8 @@ def plan_of(recipe: Recipe) -> Iterator[Planned]:
     for number, member in enumerate(members):
         prefix = f"member{number}/" if recipe.members else ""
         asked = asked_of(member) if member.system == "classifier" else ()
+        for step in BY_CANDIDATES if member.system == "candidates" else ():
+            yield planned(step, member, prefix=prefix, given=SHARED)
         for step in OF_A_MEMBER:
             if step is not TRANSFORM or "transformer" in asked:  # other recipes do not say of what shape it is
                 yield planned(step, member, prefix=prefix, given=SHARED)

@@ -1,9 +1,9 @@
 """A fitted coder: everything that is needed to code raw text, in memory and as a folder."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,15 @@ from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
-from plant.systems.system import FittedSystem, Growth, Known, flattened, probabilities, readings, under, unflattened
+from plant.systems.system import (
+    FittedSystem, Growth, Known, PhraseReading, Reading, flattened, probabilities, readings, under, unflattened,
+)  # fmt: skip
 from plant.systems.table import unpack_system
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
 from plant.types import Prediction, Progress, ScoredCode, silent
 
 KIND, SYSTEM = "coder", "system.json"
-Weigh = Callable[[Sequence[int]], NDArray[np.float32]]
-"""How much each token of a document speaks for each of some labels."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class FittedCoder:
             for place, row in enumerate(rows.tolist()):
                 ranked = self._ranked(scores[place], top)
                 if evidence:
-                    ranked = self._explained(documents, row, ranked, partial(reading.weigh, place, explainer=explainer))
+                    ranked = self._explained(documents, row, ranked, reading, place, explainer=explainer)
                 found[row] = Prediction(documents.ids[row], tuple(ranked))
         return [found[row] for row in range(len(documents))]
 
@@ -94,7 +94,7 @@ class FittedCoder:
             for scored in self._ranked(self._calibrated(reading.scores)[0], len(self.codes))
             if scored.code in codes
         ]
-        explained = self._explained(documents, 0, ranked, partial(reading.weigh, 0, explainer=explainer))
+        explained = self._explained(documents, 0, ranked, reading, 0, explainer=explainer)
         return Prediction(documents.ids[0], tuple(explained))
 
     def quantized(self) -> "FittedCoder":
@@ -119,12 +119,23 @@ class FittedCoder:
         ]
 
     def _explained(
-        self, documents: Documents, row: int, ranked: Sequence[ScoredCode], weigh: Weigh
+        self,
+        documents: Documents,
+        row: int,
+        ranked: Sequence[ScoredCode],
+        reading: Reading,
+        place_in_reading: int,
+        *,
+        explainer: str,
     ) -> list[ScoredCode]:
         """The codes of a document with the phrases that speak for them."""
         if not ranked:
             return []
-        weights = weigh([self._labels[scored.code] for scored in ranked])
+        labels = [self._labels[scored.code] for scored in ranked]
+        if isinstance(reading, PhraseReading) and not explainer:
+            found = [reading.phrases(place_in_reading, label) for label in labels]
+            return [replace(scored, evidence=own) for scored, own in zip(ranked, found, strict=True)]
+        weights = reading.weigh(place_in_reading, labels, explainer=explainer)
         place = slice(documents.token_starts[row], documents.token_starts[row + 1])
         starts, ends, text = documents.char_starts[place], documents.char_ends[place], documents.text_of(row)
         return [

@@ -15,7 +15,7 @@ from plant.codes.codebook import CodeBook
 from plant.data.batches import predict_in_batches, prediction_batches
 from plant.data.corpus import Documents, TrainingView, take
 from plant.text.vocab import Vocab
-from plant.types import Progress, silent
+from plant.types import Evidence, Progress, silent
 
 Arrays = Mapping[str, NDArray[Any]]
 TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
@@ -38,6 +38,15 @@ class Reading(Protocol):
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         """How much each token of a document speaks for each of some labels, [asked, token]; '' is the usual way."""
+        ...
+
+
+@runtime_checkable
+class PhraseReading(Protocol):
+    """A reading whose evidence are phrases, not single words."""
+
+    def phrases(self, row: int, label: int) -> tuple[Evidence, ...]:
+        """The phrases of a document that speak for a label, strongest first."""
         ...
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 
 from plant.errors import ArtifactError, unknown
 from plant.systems.blend import BLEND, MEAN, MembersSystem, unpack_blend
+from plant.systems.candidates import TAG as CANDIDATES
+from plant.systems.candidates import unpack_candidates
 from plant.systems.classifier import TAG as CLASSIFIER
 from plant.systems.classifier import unpack_classifier
 from plant.systems.prior import TAG as PRIOR
@@ -35,6 +37,7 @@ def _unpack_widened(packed: PackedSystem, known: Known) -> WidenedSystem:
 
 UNPACK: Mapping[str, Unpack] = {
     BLEND: lambda packed, known: unpack_blend(packed, _parts(packed, known)),
+    CANDIDATES: lambda packed, known: unpack_candidates(packed, known, _parts(packed, known)),
     CLASSIFIER: unpack_classifier,
     MEAN: lambda packed, known: MembersSystem(_parts(packed, known)),
     PRIOR: unpack_prior,

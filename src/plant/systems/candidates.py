@@ -1,0 +1,211 @@
+"""Coding by candidates: a reader lists spans and the codes that they may mean, a judge decides.
+
+See docs/models/candidates.md. What it believed is its evidence: the phrase, the codes that lost it, and why.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.candidates.judge import Columns, Judge, judge_note, unpack_judge
+from plant.candidates.note_features import NoteCodes
+from plant.candidates.listing import MAXIMA, Lister, list_rows, why_of
+from plant.candidates.reader import Reader, unpack_reader
+from plant.candidates.rows import Rows
+from plant.candidates.words import words_of
+from plant.codes.parts import code_parts
+from plant.data.corpus import Documents
+from plant.errors import InputError
+from plant.evaluate.choosing.calibration import logits_of
+from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading, under
+from plant.types import Evidence
+
+TAG = "candidates"
+JUDGED = "judged"  # how a code is explained: by the spans that the judge believed
+LEAST = 1e-4  # the score of a candidate is at least this, that of a code without one less
+MOST_PHRASES = 5
+SHARE = 0.25  # of the best span's score, below which a span is no evidence
+RIVALS = 3
+
+
+@dataclass(frozen=True)
+class JudgedNote:
+    """A note as the judge left it."""
+
+    rows: Rows
+    found: NoteCodes
+    scores: NDArray[np.float32]  # of the codes found
+    of_rows: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class CandidatesReading:
+    """Notes with their judged candidates."""
+
+    system: "CandidatesSystem"
+    documents: Documents
+    notes: tuple[JudgedNote, ...]
+
+    @cached_property
+    def scores(self) -> NDArray[np.float32]:
+        scores = np.tile(LEAST * self.system.shares, (len(self.notes), 1)).astype(np.float32)
+        for row, note in enumerate(self.notes):
+            scores[row, note.found.codes] = np.maximum(note.scores, LEAST)
+        return scores
+
+    @property
+    def known(self) -> int:
+        return len(self.system.codes)
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        """The score of the best span that each token stands in."""
+        if explainer not in ("", JUDGED):
+            raise InputError(f"candidates explain themselves by {JUDGED!r} only, not by {explainer!r}")
+        place = slice(self.documents.token_starts[row], self.documents.token_starts[row + 1])
+        starts, ends = self.documents.char_starts[place], self.documents.char_ends[place]
+        weights = np.zeros((len(labels), len(starts)), np.float32)
+        note = self.notes[row]
+        for asked, label in enumerate(labels):
+            for span in _spans_of(note, label):
+                inside = (starts < note.rows.end[span]) & (ends > note.rows.start[span])
+                weights[asked, inside] = np.maximum(weights[asked, inside], note.of_rows[span])
+        return weights
+
+    def phrases(self, row: int, label: int) -> tuple[Evidence, ...]:
+        """The spans that the judge believed for a label, best first, with the codes that lost them and why it won."""
+        note, text = self.notes[row], self.documents.text_of(row)
+        spans = _apart(note.rows, _spans_of(note, label))[:MOST_PHRASES]
+        total = sum(float(note.of_rows[span]) for span in spans) or 1.0
+        return tuple(
+            Evidence(
+                start=int(note.rows.start[span]),
+                end=int(note.rows.end[span]),
+                text=text[note.rows.start[span] : note.rows.end[span]],
+                weight=round(float(note.of_rows[span]) / total, 6),
+                why=why_of(self.system.lister, note.rows.features[span]),
+                rivals=tuple(self.system.codes[code] for code in _rivals(note, span)),
+            )
+            for span in spans
+        )
+
+
+def _spans_of(note: JudgedNote, label: int) -> list[int]:
+    """The rows that speak for a label, best first."""
+    own = np.flatnonzero((note.rows.code == label) & (note.rows.first >= 0))
+    if not len(own):
+        return []
+    strong = own[note.of_rows[own] >= SHARE * note.of_rows[own].max()]
+    return strong[np.argsort(-note.of_rows[strong], kind="stable")].tolist()
+
+
+def _apart(rows: Rows, spans: Sequence[int]) -> list[int]:
+    """Those that overlap no better one."""
+    kept: list[int] = []
+    for span in spans:
+        if all(rows.first[span] >= rows.last[other] or rows.last[span] <= rows.first[other] for other in kept):
+            kept.append(span)
+    return kept
+
+
+def _rivals(note: JudgedNote, span: int) -> list[int]:
+    """Other codes of just this span, best first."""
+    rows = note.rows
+    same = (rows.first == rows.first[span]) & (rows.last == rows.last[span]) & (rows.code != rows.code[span])
+    others = np.flatnonzero(same)
+    best = others[np.argsort(-note.of_rows[others], kind="stable")]
+    return list(dict.fromkeys(rows.code[best].tolist()))[:RIVALS]
+
+
+@dataclass(frozen=True)
+class CandidatesSystem:
+    """A reader, a judge, and systems whose scores of whole notes the judge has learned to weigh."""
+
+    readers: tuple[Reader, ...]
+    judges: tuple[Judge, ...]
+    codes: tuple[str, ...]
+    shares: NDArray[np.float32]  # of fitted notes that have each code
+    coding: str  # the coding system
+    scorers: tuple[FittedSystem, ...] = ()
+
+    takes_codes = True
+
+    @property
+    def matches_names(self) -> bool:
+        return any(scorer.matches_names for scorer in self.scorers)
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> CandidatesReading:
+        if not documents.text.size and len(documents):
+            raise InputError("candidates are looked for in texts: prepare the corpus with prepare.keep_text = true")
+        said = [logits_of(scorer.read(documents).scores).astype(np.float32) for scorer in self.scorers]
+        notes = tuple(self._judged(documents, row, said) for row in range(len(documents)))
+        return CandidatesReading(self, documents, notes)
+
+    def _judged(self, documents: Documents, row: int, said: Sequence[NDArray[np.float32]]) -> JudgedNote:
+        words = words_of(documents.text_of(row), self.readers[0].stem)
+        scores = np.stack([one[row] for one in said]) if said else np.empty((0, len(self.codes)), np.float32)
+        rows = list_rows(self.lister, words, scores)
+        found, judged, of_rows = judge_note(self.judges[0], rows, self.columns)
+        return JudgedNote(rows, found, judged, of_rows)
+
+    @cached_property
+    def lister(self) -> Lister:
+        """The reader for the codes of this coder."""
+        return Lister(self.readers[0], self.codes)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """What level 2 needs to know of codes."""
+        return columns_of(self.lister, self.coding)
+
+    def unread(self, documents: Documents) -> int:
+        return 0
+
+    def quantized(self) -> "CandidatesSystem":
+        return self
+
+    def with_codes(self, growth: Growth) -> "CandidatesSystem":
+        known = growth.known
+        new = {code: known.codebook.names(code) for code in known.codes[growth.n_codes :]}
+        return replace(
+            self,
+            readers=tuple(reader.with_names(new) for reader in self.readers),
+            codes=known.codes,
+            shares=np.concatenate([self.shares, np.zeros(growth.further, np.float32)]),
+            scorers=tuple(scorer.with_codes(growth) for scorer in self.scorers),
+        )
+
+    def pack(self) -> PackedSystem:
+        readers = [reader.pack() for reader in self.readers]
+        judges = [judge.pack() for judge in self.judges]
+        arrays: dict[str, NDArray[Any]] = {"shares": self.shares}
+        for name, packed in (("reader", readers), ("judge", judges)):
+            for number, (_, own) in enumerate(packed):
+                arrays |= {f"{name}{number}.{key}": array for key, array in own.items()}
+        options = {
+            "coding": self.coding,
+            "readers": [options for options, _ in readers],
+            "judges": [options for options, _ in judges],
+        }
+        return PackedSystem(TAG, options, arrays, tuple(scorer.pack() for scorer in self.scorers))
+
+
+def columns_of(lister: Lister, coding: str) -> Columns:
+    """The parts of each code by number, and the features that level 2 maximises."""
+    parts = [code_parts(coding).split(code) for code in lister.codes]
+    numbers = [{value: number for number, value in enumerate(sorted(set(column)))} for column in zip(*parts, strict=True)]
+    table = [[numbers[place][value] for place, value in enumerate(row)] for row in parts]
+    maxima = tuple(lister.features.index(name) for name in MAXIMA)
+    return Columns(np.array(table, np.int32).reshape(len(lister.codes), -1), maxima)
+
+
+def unpack_candidates(packed: PackedSystem, known: Known, scorers: tuple[FittedSystem, ...]) -> CandidatesSystem:
+    """The system that `pack` took apart."""
+    options: Mapping[str, Any] = packed.options
+    readers = (unpack_reader(own, under(packed.arrays, f"reader{n}.")) for n, own in enumerate(options["readers"]))
+    judges = (unpack_judge(own, under(packed.arrays, f"judge{n}.")) for n, own in enumerate(options["judges"]))
+    shares = np.array(packed.arrays["shares"])
+    return CandidatesSystem(tuple(readers), tuple(judges), known.codes, shares, options["coding"], scorers)
