@@ -1,1 +1,1 @@
-"""Coding by candidates: where mentions may stand, which codes their words may name, and a judge of both."""
+"""Coding by candidates: places where mentions may stand, codes read from their words, and a judge; without torch."""
