@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.candidates.boosting import Trees, fit_trees, probabilities, unpack_trees
+from plant.candidates import boosting
+from plant.candidates.boosting import Trees, fit_trees, probabilities
 from plant.candidates.note_features import NoteCodes, joined_features, note_codes
 from plant.candidates.rows import ListedNotes, Rows
 from plant.store.ragged import owners
@@ -32,7 +33,7 @@ class Judge:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain options and arrays."""
-        packed = [trees.pack() for trees in (self.spans, *self.notes)]
+        packed = [boosting.pack(trees) for trees in (self.spans, *self.notes)]
         arrays = {f"{number}.{name}": array for number, (_, own) in enumerate(packed) for name, array in own.items()}
         return {"trees": [options for options, _ in packed]}, arrays
 
@@ -40,7 +41,7 @@ class Judge:
 def unpack_judge(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Judge:
     """The judge that `pack` took apart."""
     trees = [
-        unpack_trees(own, {name.partition(".")[2]: a for name, a in arrays.items() if name.startswith(f"{number}.")})
+        boosting.unpack(own, {name.partition(".")[2]: a for name, a in arrays.items() if name.startswith(f"{number}.")})
         for number, own in enumerate(options["trees"])
     ]
     return Judge(trees[0], tuple(trees[1:]))
@@ -110,12 +111,11 @@ def teach(lessons: Lessons, columns: Columns, *, seed: int, progress: Progress =
     """Fit both levels, each note's scores held out by folds of notes."""
     steps = _Steps(progress, 2 * (len(set(lessons.folds.tolist())) + 1))
     held, spans = _level_1(lessons, seed=seed, steps=steps)
-    rows, starts = lessons.listed.rows, lessons.listed.starts
+    starts = lessons.listed.starts
     notes = [
         note_codes(lessons.listed.of(note), held[starts[note] : starts[note + 1]], columns.parts, columns.maxima)
         for note in range(len(lessons.listed))
     ]
-    del rows
     features, places = joined_features(notes)
     codes = np.concatenate([note.codes for note in notes])
     right = np.array(

@@ -99,7 +99,7 @@ def _said(lister: Lister, words: NoteWords, scores: NDArray[np.float32]) -> NDAr
     for said in (regression, *scores):
         rank = np.empty(len(said), np.float32)
         rank[np.argsort(-said, kind="stable")] = np.arange(len(said))
-        rows += [said, rank]
+        rows += [said, np.where(np.isnan(said), np.nan, rank).astype(np.float32)]
     return np.stack(rows)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from plant.candidates.clusters import WordClusters
 from plant.candidates.mentions import Mention
-from plant.candidates.names import Namer, fit_namer, unpack_namer, with_names
+from plant.candidates.names import Namer, fit_namer, with_names
 from plant.candidates.note_regression import NoteRegression, fit_regression, unpack_regression
 from plant.candidates.packing import part, under
 from plant.candidates.places import Finder, fit_finder, unpack_finder
@@ -26,8 +26,9 @@ from plant.types import Progress, silent
 
 @dataclass(frozen=True)
 class TaughtNote:
-    """A fitted note: its words, what was marked in them, and the columns of its codes."""
+    """A fitted note: a number that tells it from others, its words, what was marked in them, and its codes' columns."""
 
+    key: int
     words: NoteWords
     mentions: tuple[Mention, ...]
     labels: frozenset[int]
@@ -43,13 +44,17 @@ class Book:
 
 @dataclass(frozen=True)
 class Reader:
-    """Fitted on some notes; `codes` are those that the notes have, in the order of the regression's columns."""
+    """Fitted on some notes; `codes` are those that the notes have, in the order of the regression's columns.
+
+    `seen` are the keys of the notes: no reader may list candidates for one of them.
+    """
 
     finder: Finder
     namer: Namer
     regression: NoteRegression | None
     codes: tuple[str, ...]
     language: str
+    seen: NDArray[np.int64]
 
     @cached_property
     def stem(self) -> Callable[[str], str]:
@@ -64,7 +69,8 @@ class Reader:
         if not new:
             return self
         stems = [stems for own in new.values() for _, stems in own]
-        return replace(self, namer=with_names(self.namer, new), finder=self.finder.with_names(stems))
+        phrases = gather_phrases([*self.finder.names.phrases, *stems])
+        return replace(self, namer=with_names(self.namer, new), finder=replace(self.finder, names=phrases))
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain options and arrays."""
@@ -77,7 +83,7 @@ class Reader:
             "namer": namer[0],
             "regression": regression and regression[0],
         }
-        arrays = under("finder", finder[1]) | under("namer", namer[1])
+        arrays = {"seen": self.seen} | under("finder", finder[1]) | under("namer", namer[1])
         return options, arrays | (under("regression", regression[1]) if regression else {})
 
 
@@ -90,6 +96,7 @@ def unpack_reader(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
         None if regression is None else unpack_regression(regression, part("regression", arrays)),
         tuple(options["codes"]),
         options["language"],
+        np.array(arrays["seen"]),
     )
 
 
@@ -128,6 +135,7 @@ def fit_reader(
         ),
         codes=tuple(codes[label] for label in own),
         language=language,
+        seen=np.array(sorted(note.key for note in notes), np.int64),
     )
 
 

@@ -4,8 +4,8 @@ Every fitted note is read by a reader that has not seen it, so that the judge le
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,19 @@ from plant.candidates.listing import Lister, list_rows, right_rows
 from plant.candidates.mentions import mentions_of
 from plant.candidates.reader import Book, Reader, TaughtNote, fit_reader, unpack_reader
 from plant.candidates.rows import ListedNotes, Rows, listed
+from plant.candidates.said import SaidOfNotes
 from plant.candidates.words import stemmer, words_of
 from plant.codes.files import read_codebook
-from plant.data.corpus import Documents, TrainingView
+from plant.data.corpus import Documents, TrainingView, renumber_labels, take
 from plant.errors import InputError
+from plant.evaluate.choosing.calibration import logits_of
 from plant.recipe.schema import Candidates, Naming, Recipe
 from plant.relevance.store import Named
-from plant.steps.step import Step, Work, always
+from plant.steps.step import Planned, Step, Work, always, planned
+from plant.steps.views import CHOOSING
 from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
+from plant.systems.system import probabilities
 from plant.text.language import language_of
 from plant.types import Progress, silent
 
@@ -44,14 +48,15 @@ def taught_notes(view: TrainingView, language: str) -> list[TaughtNote]:
     documents, stem = view.documents, stemmer(language)
     if not documents.text.size:
         raise InputError("candidates are looked for in texts: prepare the corpus with prepare.keep_text = true")
-    return [_taught(documents, row, stem) for row in range(len(documents))]
+    keys = keys_of(documents.ids).tolist()
+    return [_taught(documents, row, stem, keys[row]) for row in range(len(documents))]
 
 
-def _taught(documents: Documents, row: int, stem: Any) -> TaughtNote:
+def _taught(documents: Documents, row: int, stem: Callable[[str], str], key: int) -> TaughtNote:
     words = words_of(documents.text_of(row), stem)
     marked = slice(documents.evidence_starts[row], documents.evidence_starts[row + 1])
     mentions = mentions_of(words, documents.evidence_spans[marked], documents.evidence_labels[marked])
-    return TaughtNote(words, mentions, frozenset(documents.labels_of(row).tolist()))
+    return TaughtNote(key, words, mentions, frozenset(documents.labels_of(row).tolist()))
 
 
 def language_for(view: TrainingView, recipe: Candidates) -> str:
@@ -112,15 +117,27 @@ def _reader(work: Work) -> Reader:
 def _listed(work: Work) -> ListedNotes:
     """The candidates of every fitted note, each listed by the reader that has not seen it."""
     view: TrainingView = work["view"]
-    parts, notes = parts_of(view, work.seed), taught_notes(view, language_for(view, work.section(Candidates)))
+    recipe, parts = work.section(Candidates), parts_of(view, work.seed)
+    notes = taught_notes(view, language_for(view, recipe))
     codes = (*view.codes, *further_codes(view, work.section(Naming)))
     found: dict[int, Rows] = {}
     for part in range(PARTS):
-        lister = Lister(work[f"reader{part}"], codes)
-        for row in np.flatnonzero(parts == part).tolist():
-            found[row] = list_rows(lister, notes[row].words, np.empty((0, len(codes)), np.float32))
+        lister = Lister(work[f"reader{part}"], codes, recipe.scorers)
+        asked = np.flatnonzero(parts == part).tolist()
+        _check_unseen(lister.reader, [notes[row] for row in asked])
+        said: list[SaidOfNotes] = [work[said_by(part, number)] for number in range(len(recipe.scorers))]
+        for place, row in enumerate(asked):
+            scores = np.array([one.of(place, lister.columns) for one in said], np.float32).reshape(len(said), -1)
+            found[row] = list_rows(lister, notes[row].words, scores)
             work.progress("listing candidates", len(found), len(notes))
     return listed([found[row] for row in range(len(notes))], n_features=len(lister.features))
+
+
+def _check_unseen(reader: Reader, notes: Sequence[TaughtNote]) -> None:
+    """A reader that had seen a note would list what it had learned by heart."""
+    seen = np.isin([note.key for note in notes], reader.seen)
+    if seen.any():
+        raise AssertionError(f"a reader would list candidates for {seen.sum()} notes that it was fitted on")
 
 
 def further_codes(view: TrainingView, naming: Naming) -> tuple[str, ...]:
@@ -175,6 +192,12 @@ def _needs(recipe: Recipe) -> tuple[str, ...]:
     return ("view", "word-clusters") if recipe.vectors.train else ("view",)
 
 
+def _needs_of_listing(recipe: Recipe) -> tuple[str, ...]:
+    scorers = range(len(recipe.candidates.scorers))
+    said = (said_by(part, number) for part in range(PARTS) for number in scorers)
+    return ("view", *(f"reader{part}" for part in range(PARTS)), *said)
+
+
 def _files(recipe: Recipe) -> tuple[str, ...]:
     return (recipe.naming.codes, recipe.naming.synonyms)
 
@@ -187,7 +210,86 @@ READERS = tuple(
     for part in range(PARTS)
 )
 READ = Step("reader", _reader, _needs, sections=SECTIONS, kind=READER, files=_files)
-LIST = Step(
-    "candidates", _listed, always("view", *(step.name for step in READERS)), sections=SECTIONS, kind=LISTED, files=_files
-)
+LIST = Step("candidates", _listed, _needs_of_listing, sections=SECTIONS, kind=LISTED, files=_files)
 BY_CANDIDATES = (CLUSTERS, *READERS, READ, LIST)
+
+
+def said_by(part: int, number: int) -> str:
+    """The name of what a scorer says of a part of the notes, fitted on the others."""
+    return f"part{part}/scorer{number}/said"
+
+
+def scorer_model(number: int) -> str:
+    """The name of a scorer's system that was fitted on all notes."""
+    return f"scorer{number}/model"
+
+
+def plan_of_scorers(
+    recipe: Recipe, scorers: Sequence[Recipe], steps: Sequence[Step], *, prefix: str, shared: Sequence[str]
+) -> Iterator[Planned]:
+    """The steps of each scorer, once for all notes and once for each part without it; `steps` lead to a model."""
+    for part in range(PARTS) if scorers else ():
+        place = f"{prefix}part{part}/"
+        yield Planned(_view_without(part), recipe, f"{place}view", f"{place}view", {"view": "view"})
+        needs = {"corpus": "corpus", "view": f"{place}view"}
+        yield Planned(CHOOSING, recipe, f"{place}choosing", f"{place}choosing", needs)
+    for number, scorer in enumerate(scorers):
+        for step in steps:
+            yield planned(step, scorer, prefix=f"{prefix}scorer{number}/", given=shared)
+            for part in range(PARTS):
+                yield _of_part(planned(step, scorer, prefix=f"{prefix}part{part}/scorer{number}/", given=shared),
+                               f"{prefix}part{part}/")  # fmt: skip
+        for part in range(PARTS):
+            place = f"{prefix}part{part}/"
+            needs = {"view": "view", "part": f"{place}view", "model": f"{place}scorer{number}/model"}
+            name = prefix + said_by(part, number)
+            yield Planned(_said_step(part), scorer, name, name.replace("/", "-"), needs)
+
+
+def _of_part(one: Planned, place: str) -> Planned:
+    """The step with the notes of a part in the place of all notes."""
+    own = {"view": f"{place}view", "choosing": f"{place}choosing"}
+    return replace(one, needs={need: own.get(need, where) for need, where in one.needs.items()})
+
+
+def _view_without(part: int) -> Step:
+    """The fitted notes without those of a part, as if there were no others."""
+
+    def make(work: Work) -> TrainingView:
+        view: TrainingView = work["view"]
+        return part_of_view(view, np.flatnonzero(parts_of(view, work.seed) != part))
+
+    return Step("view", make, always("view"), sections=("seed",), knobs=lambda recipe: {"without part": part})
+
+
+def part_of_view(view: TrainingView, rows: NDArray[np.intp]) -> TrainingView:
+    """Some of the fitted notes, with the codes that they have."""
+    documents = take(view.documents, rows)
+    kept = np.unique(documents.labels).astype(np.int64)
+    codes = tuple(view.codes[label] for label in kept)
+    return replace(view, codes=codes, documents=renumber_labels(documents, kept, n_labels=len(view.codes)))
+
+
+def _said_step(part: int) -> Step:
+    """What a scorer says of the notes of a part, on which it was not fitted."""
+
+    def make(work: Work) -> SaidOfNotes:
+        view, without = work["view"], work["part"]
+        documents = take(view.documents, np.flatnonzero(parts_of(view, work.seed) == part))
+        scores = probabilities(work["model"].system, documents, n_labels=len(without.codes), progress=work.progress)
+        return SaidOfNotes(without.codes, logits_of(scores).astype(np.float32))
+
+    return Step("said", make, always("view", "part", "model"), sections=("seed",), kind=SAID)
+
+
+def _save_said(said: SaidOfNotes, path: Path, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]) -> Manifest:
+    files = {OPTIONS: json.dumps(said.codes)}
+    return save_artifact(path, "said-of-notes", tensors={"values": said.values}, files=files, recipe=recipe, inputs=inputs)
+
+
+def _load_said(path: Path) -> SaidOfNotes:
+    artifact = open_artifact(path, "said-of-notes")
+    return SaidOfNotes(tuple(json.loads(artifact.text(OPTIONS))), np.array(artifact.tensors["values"]))
+
+
+SAID = Kind("said-of-notes", _save_said, _load_said)

@@ -20,7 +20,7 @@ from plant.nn.matching.naming import name_labels
 from plant.nn.parts import given as parts
 from plant.nn.parts.build import asked_for
 from plant.recipe.schema import Choose, Recipe
-from plant.steps.candidates import BY_CANDIDATES, further_codes, lessons_of
+from plant.steps.candidates import BY_CANDIDATES, further_codes, lessons_of, plan_of_scorers, scorer_model
 from plant.steps.pretrain import PRETRAIN
 from plant.steps.rank import RANK
 from plant.steps.relate import RELATE
@@ -32,7 +32,7 @@ from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.candidates import CandidatesSystem, columns_of
 from plant.systems.classifier import ClassifierSystem, fit_classifier
 from plant.systems.coder import CODER, FittedCoder, add_codes
-from plant.systems.members import member_recipes
+from plant.systems.members import member_recipes, scorer_recipes
 from plant.systems.prior import fit_prior
 from plant.systems.system import FittedSystem, probabilities
 from plant.systems.tfidf import fit_tfidf
@@ -105,16 +105,29 @@ def _candidates(work: Work) -> Fitted:
     view, recipe, reader = work["view"], work.recipe, work["reader"]
     lessons = lessons_of(view, work["candidates"], language=reader.language, seed=recipe.seed)
     codes = (*view.codes, *further_codes(view, recipe.naming))
-    columns = columns_of(Lister(reader, codes), view.codebook.system)
+    names = recipe.candidates.scorers
+    columns = columns_of(Lister(reader, codes, names), view.codebook.system)
     taught = teach(lessons, columns, seed=recipe.seed, progress=work.progress)
-    system = CandidatesSystem((reader,), (taught.judge,), view.codes, view.label_shares(), view.codebook.system)
+    system = CandidatesSystem(
+        reader=replace(reader, seen=reader.seen[:0]),  # a coder that is given away tells of no note
+        judge=taught.judge,
+        codes=view.codes,
+        shares=view.label_shares(),
+        coding=view.codebook.system,
+        names=names,
+        scorers=tuple(work[scorer_model(number)].system for number in range(len(names))),
+    )
     return Fitted(system, threshold=taught.threshold)
+
+
+def _needs_of_candidates(recipe: Recipe) -> tuple[str, ...]:
+    return ("view", "reader", "candidates", *map(scorer_model, range(len(recipe.candidates.scorers))))
 
 
 FITTERS: Mapping[str, Fitter] = {
     "prior": Fitter(lambda work: Fitted(fit_prior(work["view"])), always("view")),
     "tfidf": Fitter(_tfidf, always("view")),
-    "candidates": Fitter(_candidates, always("view", "reader", "candidates")),
+    "candidates": Fitter(_candidates, _needs_of_candidates),
     "classifier": Fitter(
         _classifier, lambda recipe: ("view", "choosing", *(ASKED[name].step for name in asked_of(recipe)))
     ),
@@ -260,6 +273,8 @@ def plan_of(recipe: Recipe) -> Iterator[Planned]:
         asked = asked_of(member) if member.system == "classifier" else ()
         for step in BY_CANDIDATES if member.system == "candidates" else ():
             yield planned(step, member, prefix=prefix, given=SHARED)
+        scorers = scorer_recipes(member)
+        yield from plan_of_scorers(member, scorers, OF_A_MEMBER, prefix=prefix, shared=SHARED)
         for step in OF_A_MEMBER:
             if step is not TRANSFORM or "transformer" in asked:  # other recipes do not say of what shape it is
                 yield planned(step, member, prefix=prefix, given=SHARED)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.candidates import packing
 from plant.candidates.judge import Columns, Judge, judge_note, unpack_judge
 from plant.candidates.note_features import NoteCodes
 from plant.candidates.listing import MAXIMA, Lister, list_rows, why_of
@@ -21,7 +22,7 @@ from plant.codes.parts import code_parts
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
-from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading, under
+from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading
 from plant.types import Evidence
 
 TAG = "candidates"
@@ -124,11 +125,12 @@ def _rivals(note: JudgedNote, span: int) -> list[int]:
 class CandidatesSystem:
     """A reader, a judge, and systems whose scores of whole notes the judge has learned to weigh."""
 
-    readers: tuple[Reader, ...]
-    judges: tuple[Judge, ...]
+    reader: Reader
+    judge: Judge
     codes: tuple[str, ...]
     shares: NDArray[np.float32]  # of fitted notes that have each code
     coding: str  # the coding system
+    names: tuple[str, ...] = ()  # of the scorers
     scorers: tuple[FittedSystem, ...] = ()
 
     takes_codes = True
@@ -140,21 +142,26 @@ class CandidatesSystem:
     def read(self, documents: Documents, *, evidence: bool = False) -> CandidatesReading:
         if not documents.text.size and len(documents):
             raise InputError("candidates are looked for in texts: prepare the corpus with prepare.keep_text = true")
-        said = [logits_of(scorer.read(documents).scores).astype(np.float32) for scorer in self.scorers]
-        notes = tuple(self._judged(documents, row, said) for row in range(len(documents)))
+        said = [self._said(scorer.read(documents)) for scorer in self.scorers]
+        scores = np.array(said, np.float32).reshape(len(said), len(documents), len(self.codes))
+        notes = tuple(self._judged(documents, row, scores[:, row]) for row in range(len(documents)))
         return CandidatesReading(self, documents, notes)
 
-    def _judged(self, documents: Documents, row: int, said: Sequence[NDArray[np.float32]]) -> JudgedNote:
-        words = words_of(documents.text_of(row), self.readers[0].stem)
-        scores = np.stack([one[row] for one in said]) if said else np.empty((0, len(self.codes)), np.float32)
+    def _said(self, reading: Reading) -> NDArray[np.float32]:
+        """Log-odds by a scorer; not a number for codes that it does not know."""
+        known = np.arange(len(self.codes)) < reading.known
+        return np.where(known, logits_of(reading.scores), np.nan).astype(np.float32)
+
+    def _judged(self, documents: Documents, row: int, scores: NDArray[np.float32]) -> JudgedNote:
+        words = words_of(documents.text_of(row), self.reader.stem)
         rows = list_rows(self.lister, words, scores)
-        found, judged, of_rows = judge_note(self.judges[0], rows, self.columns)
+        found, judged, of_rows = judge_note(self.judge, rows, self.columns)
         return JudgedNote(rows, found, judged, of_rows)
 
     @cached_property
     def lister(self) -> Lister:
         """The reader for the codes of this coder."""
-        return Lister(self.readers[0], self.codes)
+        return Lister(self.reader, self.codes, self.names)
 
     @cached_property
     def columns(self) -> Columns:
@@ -172,24 +179,16 @@ class CandidatesSystem:
         new = {code: known.codebook.names(code) for code in known.codes[growth.n_codes :]}
         return replace(
             self,
-            readers=tuple(reader.with_names(new) for reader in self.readers),
+            reader=self.reader.with_names(new),
             codes=known.codes,
             shares=np.concatenate([self.shares, np.zeros(growth.further, np.float32)]),
             scorers=tuple(scorer.with_codes(growth) for scorer in self.scorers),
         )
 
     def pack(self) -> PackedSystem:
-        readers = [reader.pack() for reader in self.readers]
-        judges = [judge.pack() for judge in self.judges]
-        arrays: dict[str, NDArray[Any]] = {"shares": self.shares}
-        for name, packed in (("reader", readers), ("judge", judges)):
-            for number, (_, own) in enumerate(packed):
-                arrays |= {f"{name}{number}.{key}": array for key, array in own.items()}
-        options = {
-            "coding": self.coding,
-            "readers": [options for options, _ in readers],
-            "judges": [options for options, _ in judges],
-        }
+        reader, judge = self.reader.pack(), self.judge.pack()
+        arrays = {"shares": self.shares} | packing.under("reader", reader[1]) | packing.under("judge", judge[1])
+        options = {"coding": self.coding, "names": list(self.names), "reader": reader[0], "judge": judge[0]}
         return PackedSystem(TAG, options, arrays, tuple(scorer.pack() for scorer in self.scorers))
 
 
@@ -205,7 +204,12 @@ def columns_of(lister: Lister, coding: str) -> Columns:
 def unpack_candidates(packed: PackedSystem, known: Known, scorers: tuple[FittedSystem, ...]) -> CandidatesSystem:
     """The system that `pack` took apart."""
     options: Mapping[str, Any] = packed.options
-    readers = (unpack_reader(own, under(packed.arrays, f"reader{n}.")) for n, own in enumerate(options["readers"]))
-    judges = (unpack_judge(own, under(packed.arrays, f"judge{n}.")) for n, own in enumerate(options["judges"]))
-    shares = np.array(packed.arrays["shares"])
-    return CandidatesSystem(tuple(readers), tuple(judges), known.codes, shares, options["coding"], scorers)
+    return CandidatesSystem(
+        reader=unpack_reader(options["reader"], packing.part("reader", packed.arrays)),
+        judge=unpack_judge(options["judge"], packing.part("judge", packed.arrays)),
+        codes=known.codes,
+        shares=np.array(packed.arrays["shares"]),
+        coding=options["coding"],
+        names=tuple(options["names"]),
+        scorers=scorers,
+    )

@@ -20,6 +20,17 @@ def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
     return members
 
 
+def scorer_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The recipes whose scores a judge of candidates weighs, with its seed and its [prepare]."""
+    loaded = [load_recipe(name) for name in recipe.candidates.scorers]
+    for scorer, name in zip(loaded, recipe.candidates.scorers, strict=True):
+        if scorer.system in ("members", "candidates"):
+            raise RecipeError(f"candidates.scorers: {name!r} is made of other recipes: name those")
+        if scorer.system == "classifier":
+            check_parts(scorer)
+    return tuple(replace(scorer, seed=recipe.seed, prepare=recipe.prepare) for scorer in loaded)
+
+
 def _members(recipe: Recipe) -> tuple[Recipe, ...]:
     """The members, each with those changes of the recipe that are for what it has."""
     taken = [_taken(name, recipe.changes) for name in recipe.members]
