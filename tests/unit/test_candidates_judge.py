@@ -77,9 +77,7 @@ def test_places_that_do_not_overlap_are_counted_from_left_to_right(note: tuple[R
     rows, scores = note
     found = note_codes(rows, scores, PARTS, [0])
     for place, code in enumerate(found.codes.tolist()):
-        spans = sorted(
-            (a, b) for a, b, c in zip(rows.first, rows.last, rows.code, strict=True) if c == code and a >= 0
-        )
+        spans = sorted((a, b) for a, b, c in zip(rows.first, rows.last, rows.code, strict=True) if c == code and a >= 0)
         count, reached = 0, -1
         for first, last in spans:
             count += first >= reached
@@ -124,8 +122,7 @@ def lessons(seed: int, n_notes: int = 60, *, learnable: bool) -> Lessons:
     truth = rows.rows.features[:, 0] if learnable else generator.random(len(rows.rows))
     right = (truth > 0.8) & (rows.rows.first >= 0)
     gold = [
-        frozenset(rows.rows.code[a:b][right[a:b]].tolist())
-        for a, b in zip(rows.starts, rows.starts[1:], strict=False)
+        frozenset(rows.rows.code[a:b][right[a:b]].tolist()) for a, b in zip(rows.starts, rows.starts[1:], strict=False)
     ]
     ids = [str(number) for number in range(n_notes)]
     return Lessons(rows, right, gold, dealt(ids, parts=5, seed=seed, what="judge"), keys_of(ids))
@@ -185,7 +182,9 @@ def test_the_regression_equals_a_plain_solution() -> None:
     fitted = fit_regression(notes, labels, n_codes=2, penalty=0.3)
     assert fitted is not None
     stems = sorted({"dolor", "torax", "fiebre", "tos"})
-    table = np.array([[(1 + np.log(note.count(s))) * np.log(4 / 2) if s in note else 0 for s in stems] for note in notes])
+    table = np.array(
+        [[(1 + np.log(note.count(s))) * np.log(4 / 2) if s in note else 0 for s in stems] for note in notes]
+    )
     table /= np.linalg.norm(table, axis=1, keepdims=True)
     gold = np.array([[1, 0], [0, 1], [1, 1], [0, 0]], float)
     answers = np.linalg.solve(table @ table.T + 0.3 * np.eye(4), gold - gold.mean(0))

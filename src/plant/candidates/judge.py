@@ -1,8 +1,8 @@
-"""The judge: which candidates are right, learned from notes whose candidates were listed by readers that had not seen them.
+"""The judge: which candidates are right, learned from notes whose candidates come from readers that had not seen them.
 
-Level 1 judges a span and a code, level 2 a note and a code, by what level 1 said of all spans of the note. Level 2 learns
-from scores of level 1 that come from other notes (folds), so that it does not trust what was learned by heart; the
-threshold is chosen on scores of level 2 made in the same way.
+Level 1 judges a span and a code, level 2 a note and a code, by what level 1 said of all spans of the note. Level 2
+learns from scores of level 1 that come from other notes (folds), so that it does not trust what was learned by heart;
+the threshold is chosen on scores of level 2 made in the same way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,9 @@ class Lessons:
     keys: NDArray[np.int64]  # of each note, the same in whatever order notes come
 
 
-def judge_note(judge: Judge, rows: Rows, columns: Columns) -> tuple[NoteCodes, NDArray[np.float32], NDArray[np.float32]]:
+def judge_note(
+    judge: Judge, rows: Rows, columns: Columns
+) -> tuple[NoteCodes, NDArray[np.float32], NDArray[np.float32]]:
     """The codes of a note with their scores, and the scores of the single rows."""
     of_rows = score_rows(judge.spans, rows)
     found = note_codes(rows, of_rows, columns.parts, columns.maxima)

@@ -1,6 +1,5 @@
 """What a reader lists for a note: spans with the codes that they may mean, as rows of features."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,12 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.candidates.name_features import FLAGS, NAME_FEATURES
-from plant.candidates.places import find_places
+from plant.candidates.places import Places, find_places
 from plant.candidates.reader import Reader, TaughtNote
 from plant.candidates.rows import Rows
 from plant.candidates.span_features import SPAN_FEATURES, span_features
 from plant.candidates.suggesting import read_names
+from plant.candidates.wording import Wording
 from plant.candidates.words import NoteWords
+from plant.codes.parts import code_parts
+from plant.text.acronyms import defined_acronyms
 
 REGRESSION = "note regression"
 MAXIMA = ("probability", "folded share", "product")  # features of rows whose maximum counts for the note
@@ -21,6 +23,7 @@ WHY = {
     "folded": "marked words", "stemmed": "marked words", "bag": "marked words in another order", "book": "a name",
     "book bag": "a name in another order", "nearest": "words like a name", "composed": "parts of names",
 }  # fmt: skip
+ROW_FEATURES = ("lent", "grades agree")  # words that an acronym stands for; the code's grade beside that of the text
 BEYOND = 10  # codes of each scorer of notes that are candidates though no span speaks for them
 
 
@@ -51,25 +54,63 @@ class Lister:
     def features(self) -> tuple[str, ...]:
         """The names of the features of a row."""
         said = [f"{scorer} {what}" for scorer in (REGRESSION, *self.scorers) for what in ("score", "rank")]
-        return (*SPAN_FEATURES, *NAME_FEATURES, *said)
+        return (*SPAN_FEATURES, *ROW_FEATURES, *NAME_FEATURES, *said)
+
+    @cached_property
+    def grades(self) -> NDArray[np.float32]:
+        """The grade that each code has; not a number where it has none, or the coding system knows none."""
+        parts = code_parts(self.reader.namer.system)
+        place = parts.names.index("grade") if "grade" in parts.names else None
+        own = [parts.split(code)[place] if place is not None else "" for code in self.codes]
+        return np.array([int(grade) if grade else np.nan for grade in own], np.float32)
 
 
-def list_rows(lister: Lister, words: NoteWords, scores: NDArray[np.float32]) -> Rows:
+def list_rows(lister: Lister, text: str, words: NoteWords, scores: NDArray[np.float32]) -> Rows:
     """The candidates of a note; `scores` [scorers, codes] are what others say of it."""
     reader = lister.reader
     places = find_places(reader.finder, words)
-    spans = [slice(first, last) for first, last in zip(places.first.tolist(), places.last.tolist(), strict=True)]
-    suggested = read_names(reader.namer, [(words.folded[span], words.stems[span]) for span in spans])
+    lent = lent_wordings(text, words, places)
+    suggested = read_names(reader.namer, [*_wordings(words, places), *(wording for _, wording in lent)])
     listed = suggested.code < len(lister.named)  # others were put together from parts: the coder has no such column
     code = np.where(listed, lister.named[np.where(listed, suggested.code, 0)], -1)
     kept = code >= 0
-    code, span = code[kept], suggested.span[kept]
+    code, is_lent = code[kept], suggested.span[kept] >= len(places)
+    span = np.concatenate([np.arange(len(places)), [place for place, _ in lent]]).astype(np.int64)[suggested.span[kept]]
     said = _said(lister, words, scores)
-    of_spans = span_features(places, words, {}, np.zeros(len(words) + 1, np.int64))
-    features = np.concatenate([of_spans[span], suggested.features[kept], said[:, code].T], axis=1)
+    of_spans = span_features(places, text, words, language=reader.language)
+    own = np.stack([is_lent, _grades_agree(lister, of_spans[span], code)], axis=1)
+    features = np.concatenate(
+        [of_spans[span], own, suggested.features[kept], said[:, code].T], axis=1, dtype=np.float32
+    )
     first, last = places.first[span], places.last[span]
     placed = Rows(first, last, words.starts[first], words.ends[last - 1], code, features)
-    return _with_others(placed, said, n_others=len(SPAN_FEATURES) + len(NAME_FEATURES))
+    return _with_others(placed, said)
+
+
+def lent_wordings(text: str, words: NoteWords, places: Places) -> list[tuple[int, Wording]]:
+    """Spans that are acronyms which the note itself writes out, by number, with the words that they stand for."""
+    meant: dict[str, Wording] = {}
+    for definition in defined_acronyms(text):
+        long = slice(
+            int(np.searchsorted(words.ends, definition.long_start, side="right")),
+            int(np.searchsorted(words.starts, definition.long_end, side="left")),
+        )
+        meant.setdefault(definition.short, (words.folded[long], words.stems[long]))
+    alone = np.flatnonzero(places.last - places.first == 1).tolist() if meant else []
+    found = [(span, meant.get(words.surfaces[places.first[span]])) for span in alone]
+    return [(span, wording) for span, wording in found if wording and wording[0]]
+
+
+def _wordings(words: NoteWords, places: Places) -> list[Wording]:
+    spans = [slice(first, last) for first, last in zip(places.first.tolist(), places.last.tolist(), strict=True)]
+    return [(words.folded[span], words.stems[span]) for span in spans]
+
+
+def _grades_agree(lister: Lister, of_spans: NDArray[np.float32], code: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Whether the grade in a span, or else behind it, is the code's: 1, -1, or not a number where either has none."""
+    inside, behind = (of_spans[:, SPAN_FEATURES.index(name)] for name in ("grade inside", "grade behind"))
+    written, own = np.where(np.isnan(inside), behind, inside), lister.grades[code]
+    return np.where(np.isnan(written) | np.isnan(own), np.nan, np.where(written == own, 1, -1)).astype(np.float32)
 
 
 def why_of(lister: Lister, features: NDArray[np.float32]) -> str:
@@ -103,11 +144,11 @@ def _said(lister: Lister, words: NoteWords, scores: NDArray[np.float32]) -> NDAr
     return np.stack(rows)
 
 
-def _with_others(placed: Rows, said: NDArray[np.float32], *, n_others: int) -> Rows:
+def _with_others(placed: Rows, said: NDArray[np.float32]) -> Rows:
     """The rows, and one without a place for each code that scorers put first and no span speaks for."""
     best = np.unique(np.concatenate([np.flatnonzero(rank < BEYOND) for rank in said[1::2]]))
     others = np.setdiff1d(best, placed.code).astype(np.int32)
-    nothing = np.full((len(others), n_others), np.nan, np.float32)
+    nothing = np.full((len(others), placed.features.shape[1] - len(said)), np.nan, np.float32)
     nowhere = np.full(len(others), -1, np.int32)
     return Rows(
         first=np.concatenate([placed.first, nowhere]),

@@ -37,9 +37,7 @@ def feature_names(of_rows: Sequence[str], n_parts: int, maxima: Sequence[str]) -
     return (*OWN, *rivals, *(f"best {name}" for name in maxima), *of_rows)
 
 
-def note_codes(
-    rows: Rows, scores: NDArray[np.float32], parts: NDArray[np.int32], maxima: Sequence[int]
-) -> NoteCodes:
+def note_codes(rows: Rows, scores: NDArray[np.float32], parts: NDArray[np.int32], maxima: Sequence[int]) -> NoteCodes:
     """Level 2 of a note; `parts` numbers the parts of every code, `maxima` are features of rows that are maximised."""
     order = np.lexsort((rows.first, -scores, rows.code))
     codes, starts = np.unique(rows.code[order], return_index=True)

@@ -75,6 +75,11 @@ class Phrases:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    def listed(self) -> list[Phrase]:
+        """The phrases themselves."""
+        words = [self.vocabulary[word] for word in self.words.tolist()]
+        return [tuple(words[a:b]) for a, b in zip(self.starts.tolist(), self.starts[1:].tolist(), strict=False)]
+
     def find(self, tokens: Tokens) -> Matches:
         """Every place of every phrase."""
         return Matches(*_find(self._numbers(tokens.within), self._numbers(tokens.alone), *self._tree))

@@ -18,6 +18,7 @@ from plant.candidates.mentions import Mention
 from plant.candidates.names import Namer, fit_namer, with_names
 from plant.candidates.note_regression import NoteRegression, fit_regression, unpack_regression
 from plant.candidates.packing import part, under
+from plant.candidates.phrases import gather_phrases
 from plant.candidates.places import Finder, fit_finder, unpack_finder
 from plant.candidates.wording import Wording
 from plant.candidates.words import NoteWords, stemmer, words_of
@@ -69,7 +70,7 @@ class Reader:
         if not new:
             return self
         stems = [stems for own in new.values() for _, stems in own]
-        phrases = gather_phrases([*self.finder.names.phrases, *stems])
+        phrases = gather_phrases([*self.finder.names.listed(), *stems])
         return replace(self, namer=with_names(self.namer, new), finder=replace(self.finder, names=phrases))
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

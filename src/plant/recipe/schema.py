@@ -131,7 +131,9 @@ class Tfidf:
 class Candidates:
     """Coding by candidates, for `system = "candidates"`."""
 
-    language: str = "auto"  # of stems and cue words: "spanish", "english", ...; "auto": that of the fitted notes; "": none
+    language: str = (
+        "auto"  # of stems and cue words: "spanish", "english", ...; "auto": that of the fitted notes; "": none
+    )
     scorers: tuple[str, ...] = ()  # recipes whose scores of whole notes the judge weighs, fitted like the readers
 
 

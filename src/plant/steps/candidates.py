@@ -1,6 +1,6 @@
 """The steps to a coder by candidates: readers of parts of the notes, their candidates, a reader of all, a judge.
 
-Every fitted note is read by a reader that has not seen it, so that the judge learns what readers are worth on new notes.
+Every fitted note is read by a reader that has not seen it: the judge learns what readers are worth on new notes.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.candidates.clusters import WordClusters, cluster_words, unpack_clusters
+from plant.candidates.clusters import WordClusters, cluster_words
 from plant.candidates.crossfit import dealt, keys_of
-from plant.candidates.judge import Lessons, teach
+from plant.candidates.judge import Lessons
 from plant.candidates.listing import Lister, list_rows, right_rows
 from plant.candidates.mentions import mentions_of
 from plant.candidates.reader import Book, Reader, TaughtNote, fit_reader, unpack_reader
@@ -34,7 +34,6 @@ from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
 from plant.systems.system import probabilities
 from plant.text.language import language_of
-from plant.types import Progress, silent
 
 PARTS = 3  # of the fitted notes: each is read by a reader of the others
 FOLDS = 5  # of the judge
@@ -63,9 +62,8 @@ def language_for(view: TrainingView, recipe: Candidates) -> str:
     """The language that the recipe names, or the one of the fitted notes."""
     if recipe.language != "auto":
         return recipe.language
-    tokens, starts = view.documents.tokens, view.documents.token_starts
-    seen = [number for start, end in zip(starts, starts[1:], strict=False)
-            for number in tokens[start : min(end, start + READ_FOR_LANGUAGE)].tolist()]  # fmt: skip
+    rows = range(len(view.documents))
+    seen = [number for row in rows for number in view.documents.tokens_of(row)[:READ_FOR_LANGUAGE].tolist()]
     return language_of(view.vocab.tokens[number] for number in seen)
 
 
@@ -127,8 +125,10 @@ def _listed(work: Work) -> ListedNotes:
         _check_unseen(lister.reader, [notes[row] for row in asked])
         said: list[SaidOfNotes] = [work[said_by(part, number)] for number in range(len(recipe.scorers))]
         for place, row in enumerate(asked):
-            scores = np.array([one.of(place, lister.columns) for one in said], np.float32).reshape(len(said), -1)
-            found[row] = list_rows(lister, notes[row].words, scores)
+            scores = np.array([one.of(place, lister.columns) for one in said], np.float32).reshape(
+                len(said), len(codes)
+            )
+            found[row] = list_rows(lister, view.documents.text_of(row), notes[row].words, scores)
             work.progress("listing candidates", len(found), len(notes))
     return listed([found[row] for row in range(len(notes))], n_features=len(lister.features))
 
@@ -284,7 +284,9 @@ def _said_step(part: int) -> Step:
 
 def _save_said(said: SaidOfNotes, path: Path, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]) -> Manifest:
     files = {OPTIONS: json.dumps(said.codes)}
-    return save_artifact(path, "said-of-notes", tensors={"values": said.values}, files=files, recipe=recipe, inputs=inputs)
+    return save_artifact(
+        path, "said-of-notes", tensors={"values": said.values}, files=files, recipe=recipe, inputs=inputs
+    )
 
 
 def _load_said(path: Path) -> SaidOfNotes:

@@ -189,7 +189,9 @@ def tuned(
     temperature = 1.0
     if threshold is not None:
         origin = f"micro-F1 on {len(view.documents):,} fitted notes, each scored by what had not seen it (global)"
-        return _coder_of(system, recipe, view, np.full(len(view.codes), threshold, np.float32), temperature, origin, facts)
+        return _coder_of(
+            system, recipe, view, np.full(len(view.codes), threshold, np.float32), temperature, origin, facts
+        )
     scores = probabilities(system, choosing, n_labels=len(view.codes))
     if recipe.choose.calibrate:
         temperature = fit_temperature(logits_of(scores), choosing.targets(len(view.codes)))

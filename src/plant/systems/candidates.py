@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from plant.candidates import packing
 from plant.candidates.judge import Columns, Judge, judge_note, unpack_judge
-from plant.candidates.note_features import NoteCodes
 from plant.candidates.listing import MAXIMA, Lister, list_rows, why_of
+from plant.candidates.note_features import NoteCodes
 from plant.candidates.reader import Reader, unpack_reader
 from plant.candidates.rows import Rows
 from plant.candidates.words import words_of
@@ -153,8 +153,8 @@ class CandidatesSystem:
         return np.where(known, logits_of(reading.scores), np.nan).astype(np.float32)
 
     def _judged(self, documents: Documents, row: int, scores: NDArray[np.float32]) -> JudgedNote:
-        words = words_of(documents.text_of(row), self.reader.stem)
-        rows = list_rows(self.lister, words, scores)
+        text = documents.text_of(row)
+        rows = list_rows(self.lister, text, words_of(text, self.reader.stem), scores)
         found, judged, of_rows = judge_note(self.judge, rows, self.columns)
         return JudgedNote(rows, found, judged, of_rows)
 
@@ -195,7 +195,9 @@ class CandidatesSystem:
 def columns_of(lister: Lister, coding: str) -> Columns:
     """The parts of each code by number, and the features that level 2 maximises."""
     parts = [code_parts(coding).split(code) for code in lister.codes]
-    numbers = [{value: number for number, value in enumerate(sorted(set(column)))} for column in zip(*parts, strict=True)]
+    numbers = [
+        {value: number for number, value in enumerate(sorted(set(column)))} for column in zip(*parts, strict=True)
+    ]
     table = [[numbers[place][value] for place, value in enumerate(row)] for row in parts]
     maxima = tuple(lister.features.index(name) for name in MAXIMA)
     return Columns(np.array(table, np.int32).reshape(len(lister.codes), -1), maxima)

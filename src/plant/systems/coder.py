@@ -24,8 +24,17 @@ from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
 from plant.systems.system import (
-    FittedSystem, Growth, Known, PhraseReading, Reading, flattened, probabilities, readings, under, unflattened,
-)  # fmt: skip
+    FittedSystem,
+    Growth,
+    Known,
+    PhraseReading,
+    Reading,
+    flattened,
+    probabilities,
+    readings,
+    under,
+    unflattened,
+)
 from plant.systems.table import unpack_system
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab

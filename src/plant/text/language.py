@@ -5,19 +5,17 @@ from types import MappingProxyType
 
 LEAST = 0.08  # share of a text's words that must be function words of a language; real notes have 0.2 to 0.45
 
+WORDS = {
+    "english": "the of and to in with was for on is at by he she his her from had that were as no an be which",
+    "spanish": "de la el en y con se que los del una las por un para al su como lo más es sin no fue le",
+    "french": "de la le les et des en du une un est dans par pour au avec sur pas qui que il elle ne se aux",
+    "german": "der die und das den von mit des ist ein eine im dem zu bei nicht wurde auf für sich als nach",
+    "italian": "di il la e in del con per un una che della al si da dei non nel le alla è delle sono gli dal",
+    "portuguese": "de a o e do da em com que para os no um uma na por dos as das ao não foi se pela à mais",
+    "dutch": "de van het een en in met is op te dat er bij voor zijn door niet aan was om die ook wordt werd",
+}
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        language: frozenset(words.split())
-        for language, words in {
-            "english": "the of and to in with was for on is at by he she his her from had that were as no an be this which",
-            "spanish": "de la el en y con se que los del una las por un para al su como lo más es sin no fue le presenta",
-            "french": "de la le les et des en du une un est dans par pour au avec sur pas qui que il elle ne se aux été",
-            "german": "der die und das den von mit des ist ein eine im dem zu bei nicht wurde auf für sich als nach keine",
-            "italian": "di il la e in del con per un una che della al si da dei non nel le alla è delle sono ha gli dal",
-            "portuguese": "de a o e do da em com que para os no um uma na por dos as das ao não foi se pela à mais",
-            "dutch": "de van het een en in met is op te dat er bij voor zijn door niet aan was om die ook wordt werd",
-        }.items()
-    }
+    {language: frozenset(words.split()) for language, words in WORDS.items()}
 )
 
 
