@@ -48,6 +48,6 @@ def parts_probabilities(
     """P of each value [wordings, values]; the values of part q stand from `starts[q]` to `starts[q + 1]`."""
     scores = kernel(cosine) @ ridge.coefficients + ridge.means
     scores *= np.float32(sharpness)
-    for first, last in pairwise(starts.tolist()):
+    for first, last in pairwise(starts.tolist() if scores.size else []):
         scores[:, first:last] = softmax(scores[:, first:last], axis=1)
     return scores
