@@ -1,0 +1,90 @@
+"""A namer as arrays and plain options, and back: words are written down once, vectors are made again from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.candidates.name_table import NameTable
+from plant.candidates.names import Namer, NamerOptions, Values
+from plant.candidates.ridge import Ridge
+from plant.candidates.wording import VectorOptions, Wording, fit_vectors
+from plant.store.ragged import Ragged, offsets
+
+LINE = "\n"  # stands in no word and no code
+
+
+def pack_namer(namer: Namer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Options that JSON can hold, and arrays."""
+    options = {
+        "system": namer.system,
+        "options": asdict(namer.options),
+        "codes": list(namer.codes),
+        "values": [list(values) for values in namer.values.parts],
+    }
+    arrays = {
+        "notes": namer.notes,
+        "in_book": namer.in_book,
+        "coefficients": namer.ridge.coefficients,
+        "means": namer.ridge.means,
+        **_packed_table(namer.taught, "taught"),
+        **_packed_table(namer.further, "further"),
+    }
+    return options, arrays
+
+
+def unpack_namer(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Namer:
+    """The namer that was packed."""
+    given = {**options["options"], "vectors": VectorOptions(**options["options"]["vectors"])}
+    own = NamerOptions(**given)
+    taught = _unpacked_table(arrays, "taught", own)
+    return Namer(
+        system=options["system"],
+        codes=tuple(options["codes"]),
+        notes=arrays["notes"],
+        in_book=arrays["in_book"],
+        values=Values(tuple(tuple(values) for values in options["values"])),
+        taught=taught,
+        further=_unpacked_table(arrays, "further", own, beside=taught),
+        ridge=Ridge(arrays["coefficients"], arrays["means"]),
+        options=own,
+    )
+
+
+def _packed_table(table: NameTable, place: str) -> dict[str, NDArray[Any]]:
+    words = sorted({word for wording in table.wordings for word in chain(*wording)})
+    numbers = {word: number for number, word in enumerate(words)}
+    folded, stems = ([[numbers[word] for word in wording[way]] for wording in table.wordings] for way in (0, 1))
+    return {
+        f"{place}.words": np.frombuffer(LINE.join(words).encode(), np.uint8),
+        f"{place}.folded": np.fromiter(chain.from_iterable(folded), np.int32),
+        f"{place}.stems": np.fromiter(chain.from_iterable(stems), np.int32),
+        f"{place}.lengths": np.array([len(row) for row in stems], np.int32),
+        f"{place}.codes": table.codes.values,
+        f"{place}.code_starts": table.codes.starts,
+        f"{place}.counts": table.counts,
+    }
+
+
+def _unpacked_table(
+    arrays: Mapping[str, NDArray[Any]], place: str, options: NamerOptions, beside: NameTable | None = None
+) -> NameTable:
+    written = bytes(arrays[f"{place}.words"]).decode()
+    words = written.split(LINE) if written else []
+    starts = offsets(arrays[f"{place}.lengths"])
+    folded, stems = (_rows(words, Ragged(arrays[f"{place}.{way}"], starts)) for way in ("folded", "stems"))
+    wordings: tuple[Wording, ...] = tuple(zip(folded, stems, strict=True))
+    return NameTable(
+        wordings=wordings,
+        codes=Ragged(arrays[f"{place}.codes"], arrays[f"{place}.code_starts"]),
+        counts=arrays[f"{place}.counts"],
+        vectors=fit_vectors(wordings, options.vectors, beside=beside.vectors if beside else None),
+    )
+
+
+def _rows(words: Sequence[str], numbers: Ragged) -> list[tuple[str, ...]]:
+    flat, starts = [words[number] for number in numbers.values.tolist()], numbers.starts.tolist()
+    return [tuple(flat[first:last]) for first, last in pairwise(starts)]
