@@ -6,6 +6,8 @@ from plant.errors import ArtifactError, unknown
 from plant.systems.blend import BLEND, MEAN, MembersSystem, unpack_blend
 from plant.systems.classifier import TAG as CLASSIFIER
 from plant.systems.classifier import unpack_classifier
+from plant.systems.dictionary import TAG as DICTIONARY
+from plant.systems.dictionary import unpack_dictionary
 from plant.systems.prior import TAG as PRIOR
 from plant.systems.prior import unpack_prior
 from plant.systems.system import FittedSystem, Known, PackedSystem
@@ -36,6 +38,7 @@ def _unpack_widened(packed: PackedSystem, known: Known) -> WidenedSystem:
 UNPACK: Mapping[str, Unpack] = {
     BLEND: lambda packed, known: unpack_blend(packed, _parts(packed, known)),
     CLASSIFIER: unpack_classifier,
+    DICTIONARY: unpack_dictionary,
     MEAN: lambda packed, known: MembersSystem(_parts(packed, known)),
     PRIOR: unpack_prior,
     TFIDF: unpack_tfidf,
