@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from plant.candidates.clusters import WordClusters
 from plant.candidates.mentions import Mention
+from plant.candidates.namer_store import pack_namer, unpack_namer
 from plant.candidates.names import Namer, fit_namer, with_names
 from plant.candidates.note_regression import NoteRegression, fit_regression, unpack_regression
 from plant.candidates.packing import part, under
@@ -75,7 +76,7 @@ class Reader:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain options and arrays."""
-        finder, namer = self.finder.pack(), self.namer.pack()
+        finder, namer = self.finder.pack(), pack_namer(self.namer)
         regression = self.regression.pack() if self.regression else None
         options = {
             "codes": list(self.codes),

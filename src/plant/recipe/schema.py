@@ -8,7 +8,7 @@ from plant.errors import RecipeError
 from plant.values import Amount, Count, Natural, Positive, Range, Seed
 
 PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
-WITHOUT_PARTS = ("prior", "tfidf", "candidates")
+WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "candidates")
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "candidates", "members"] = "classifier"
+    system: Literal["classifier", "prior", "tfidf", "dictionary", "candidates", "members"] = "classifier"
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1

@@ -32,6 +32,7 @@ from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.candidates import CandidatesSystem, columns_of
 from plant.systems.classifier import ClassifierSystem, fit_classifier
 from plant.systems.coder import CODER, FittedCoder, add_codes
+from plant.systems.dictionary import fit_dictionary
 from plant.systems.members import member_recipes, scorer_recipes
 from plant.systems.prior import fit_prior
 from plant.systems.system import FittedSystem, probabilities
@@ -92,6 +93,10 @@ def _tfidf(work: Work) -> Fitted:
     return Fitted(fit_tfidf(work["view"], work.recipe.tfidf, seed=work.recipe.seed, progress=work.progress))
 
 
+def _dictionary(work: Work) -> Fitted:
+    return Fitted(fit_dictionary(work["view"], work.recipe.naming, progress=work.progress))
+
+
 @dataclass(frozen=True)
 class Fitter:
     """How a system that a recipe names is fitted, and what that needs."""
@@ -128,6 +133,7 @@ FITTERS: Mapping[str, Fitter] = {
     "prior": Fitter(lambda work: Fitted(fit_prior(work["view"])), always("view")),
     "tfidf": Fitter(_tfidf, always("view")),
     "candidates": Fitter(_candidates, _needs_of_candidates),
+    "dictionary": Fitter(_dictionary, always("view")),
     "classifier": Fitter(
         _classifier, lambda recipe: ("view", "choosing", *(ASKED[name].step for name in asked_of(recipe)))
     ),
@@ -145,6 +151,7 @@ MODEL = Step(
     lambda work: FITTERS[work.recipe.system].make(work),
     lambda recipe: FITTERS[recipe.system].needs(recipe),
     sections=EVERYTHING,
+    files=lambda recipe: (recipe.naming.synonyms,),
 )
 
 

@@ -8,6 +8,8 @@ from plant.systems.candidates import TAG as CANDIDATES
 from plant.systems.candidates import unpack_candidates
 from plant.systems.classifier import TAG as CLASSIFIER
 from plant.systems.classifier import unpack_classifier
+from plant.systems.dictionary import TAG as DICTIONARY
+from plant.systems.dictionary import unpack_dictionary
 from plant.systems.prior import TAG as PRIOR
 from plant.systems.prior import unpack_prior
 from plant.systems.system import FittedSystem, Known, PackedSystem
@@ -39,6 +41,7 @@ UNPACK: Mapping[str, Unpack] = {
     BLEND: lambda packed, known: unpack_blend(packed, _parts(packed, known)),
     CANDIDATES: lambda packed, known: unpack_candidates(packed, known, _parts(packed, known)),
     CLASSIFIER: unpack_classifier,
+    DICTIONARY: unpack_dictionary,
     MEAN: lambda packed, known: MembersSystem(_parts(packed, known)),
     PRIOR: unpack_prior,
     TFIDF: unpack_tfidf,
