@@ -97,7 +97,7 @@ def log_likelihood(chain: Chain, sequences: Sequences, tags: Int8[np.ndarray, "t
 def best_paths(chain: Chain, sequences: Sequences) -> Int8[np.ndarray, "token"]:
     """The likeliest tags of each sequence (Viterbi); of equally likely ones that of the lowest number."""
     paths = np.zeros(len(sequences.row_starts) - 1, np.int8)
-    _find_paths(*_arrays(sequences), *_arrays(chain), paths, _unrolled(chain))
+    _find_paths(_arrays(sequences), _arrays(chain), paths, _unrolled(chain))
     return paths
 
 
@@ -106,11 +106,12 @@ def _read(
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     n_sequences, moves = len(sequences.starts) - 1, np.zeros(chain.transitions.shape)
     found, logs = np.zeros((len(sequences.row_starts) - 1, len(chain.starts)), np.float32), np.zeros(n_sequences)
-    _read_sequences(*_arrays(sequences), *_arrays(chain), tags, 0, n_sequences, found, logs, moves, _unrolled(chain))
+    _read_sequences(_arrays(sequences), _arrays(chain), tags, (0, n_sequences), found, logs, moves, _unrolled(chain))
     return found, logs
 
 
-def _arrays(thing: Any) -> tuple[NDArray[Any], ...]:
+def _arrays(thing: Any) -> Any:
+    """The fields of a dataclass as a tuple, which kernels can take."""
     return tuple(getattr(thing, field.name) for field in fields(thing))
 
 
@@ -220,10 +221,10 @@ def _read_blocks(
     sequences, unrolled, n_tags = work.sequences, _unrolled(chain), len(chain.starts)
     residuals, logs = np.empty((len(work.tags), n_tags), np.float32), np.zeros(len(sequences.starts) - 1)
     moves = np.zeros((len(work.sequence_blocks) - 1, n_tags, n_tags))
-    fixed = (*_arrays(sequences), *_arrays(chain), work.tags)
+    given, parts = _arrays(sequences), _arrays(chain)
 
     def read(block: int, first: int, last: int) -> None:
-        _read_sequences(*fixed, first, last, residuals, logs, moves[block], unrolled)
+        _read_sequences(given, parts, work.tags, (first, last), residuals, logs, moves[block], unrolled)
 
     run(read, work.sequence_blocks)
     return residuals, logs, moves.sum(0)
@@ -305,102 +306,104 @@ def _add_rows(columns, first, last, weights, sums, unrolled):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _read_sequences(  # type: ignore[no-untyped-def]
-    columns,
-    row_starts,
-    sequence_starts,
-    weights,
-    transitions,
-    starts,
-    ends,
-    tags,
-    first,
-    last,
-    found,
-    logs,
-    moves,
-    unrolled,
-):
-    """P(tag) of the tokens of sequences `first` to `last`, less 1 for the right tag where `tags` are known.
-
-    A token's tags are scaled so that the best that can be reached has factor 1; only what lies 700 below it is lost.
-    """
-    n_tags = len(unrolled)
+def _read_sequences(sequences, chain, tags, block, found, logs, moves, unrolled):  # type: ignore[no-untyped-def]
+    """P(tag) of the tokens of a block of sequences, less 1 for the right tag where `tags` are known."""
+    columns, row_starts, sequence_starts = sequences
+    weights, transitions, starts, ends = chain
+    first, last = block
     longest = 0
     for sequence in range(first, last):
         longest = max(longest, sequence_starts[sequence + 1] - sequence_starts[sequence])
-    factors, forward = np.empty((longest, n_tags)), np.empty((longest, n_tags))
-    reached, behind, sums = np.empty(n_tags), np.empty(n_tags), np.empty(n_tags, np.float32)
-    steps, begins, finishes = (
-        np.exp(transitions.astype(np.float64)),
-        np.exp(starts.astype(np.float64)),
-        np.exp(ends.astype(np.float64)),
-    )
+    sums = np.empty((longest, len(unrolled)), np.float32)
+    factors, forward = np.empty((longest, len(unrolled))), np.empty((longest, len(unrolled)))
+    steps, begins = np.exp(transitions.astype(np.float64)), np.exp(starts.astype(np.float64))
+    finishes = np.exp(ends.astype(np.float64))
     for sequence in range(first, last):
         start, end = sequence_starts[sequence], sequence_starts[sequence + 1]
         if start == end:
             continue
-        log, right = 0.0, 0.0
         for token in range(start, end):
-            here = token - start
-            _add_rows(columns, row_starts[token], row_starts[token + 1], weights, sums, unrolled)
-            best = -np.inf
-            for tag in range(n_tags):
-                if here == 0:
-                    reached[tag] = begins[tag]
-                else:
-                    reached[tag] = 0.0
-                    for before in range(n_tags):
-                        reached[tag] += forward[here - 1, before] * steps[before, tag]
-                if token == end - 1:
-                    reached[tag] *= finishes[tag]
-                if reached[tag] > 0 and sums[tag] > best:
-                    best = sums[tag]
-            total = 0.0
-            for tag in range(n_tags):
-                factors[here, tag] = np.exp(sums[tag] - best) if reached[tag] > 0 else 0.0
-                forward[here, tag] = reached[tag] * factors[here, tag]
-                total += forward[here, tag]
-            scale = 1 / total
-            for tag in range(n_tags):
-                forward[here, tag] *= scale
-                factors[here, tag] *= scale
-            log += np.log(total) + best
-            if len(tags):
-                right += sums[tags[token]]
-                right += transitions[tags[token - 1], tags[token]] if here else starts[tags[token]]
-        for tag in range(n_tags):
-            behind[tag] = 1.0
-        for token in range(end - 1, start - 1, -1):
-            here = token - start
-            for tag in range(n_tags):
-                found[token, tag] = forward[here, tag] * behind[tag]
-                reached[tag] = factors[here, tag] * behind[tag]
-            if here == 0:
-                break
-            if token == end - 1:
-                for tag in range(n_tags):
-                    reached[tag] *= finishes[tag]
-            for before in range(n_tags):
-                ahead = 0.0
-                for tag in range(n_tags):
-                    share = steps[before, tag] * reached[tag]
-                    ahead += share
-                    moves[before, tag] += forward[here - 1, before] * share
-                behind[before] = ahead
+            _add_rows(columns, row_starts[token], row_starts[token + 1], weights, sums[token - start], unrolled)
+        length = end - start
+        logs[sequence] = -_go_forward(sums[:length], steps, begins, finishes, factors, forward, unrolled)
+        _go_back(factors[:length], forward, steps, finishes, found[start:end], moves, unrolled)
         if len(tags):
-            right += ends[tags[end - 1]]
-            for token in range(start, end):
-                found[token, tags[token]] -= 1
-                if token > start:
-                    moves[tags[token - 1], tags[token]] -= 1
-        logs[sequence] = right - log
+            logs[sequence] += _take_right(sums[:length], chain, tags[start:end], found[start:end], moves)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _go_forward(sums, steps, begins, finishes, factors, forward, unrolled):  # type: ignore[no-untyped-def]
+    """ln Z, and of each token: P(tag | tokens up to here), and e^score of its tags divided by what they sum to.
+
+    The best tag that can be reached has factor 1 before the division; only what lies 700 below it is lost.
+    """
+    n_tags, log = len(unrolled), 0.0
+    reached = np.empty(n_tags)
+    for here in range(len(sums)):
+        best = np.float32(-np.inf)
+        for tag in range(n_tags):
+            reached[tag] = begins[tag] if here == 0 else 0.0
+        if here > 0:
+            for before in range(n_tags):
+                for tag in range(n_tags):
+                    reached[tag] += forward[here - 1, before] * steps[before, tag]
+        for tag in range(n_tags):
+            if here == len(sums) - 1:
+                reached[tag] *= finishes[tag]
+            if reached[tag] > 0:
+                best = max(best, sums[here, tag])
+        total = 0.0
+        for tag in range(n_tags):
+            factors[here, tag] = np.exp(np.float64(sums[here, tag] - best)) if reached[tag] > 0 else 0.0
+            forward[here, tag] = reached[tag] * factors[here, tag]
+            total += forward[here, tag]
+        for tag in range(n_tags):
+            forward[here, tag] /= total
+            factors[here, tag] /= total
+        log += np.log(total) + best
+    return log
 
 
 @njit(cache=True, nogil=True)
-def _find_paths(  # type: ignore[no-untyped-def]
-    columns, row_starts, sequence_starts, weights, transitions, starts, ends, paths, unrolled
-):
+def _go_back(factors, forward, steps, finishes, found, moves, unrolled):  # type: ignore[no-untyped-def]
+    """P(tag) of each token; expected transitions are added to `moves`."""
+    n_tags, last = len(unrolled), len(factors) - 1
+    behind, reached = np.ones(n_tags), np.empty(n_tags)
+    for here in range(last, -1, -1):
+        for tag in range(n_tags):
+            found[here, tag] = forward[here, tag] * behind[tag]
+            reached[tag] = factors[here, tag] * behind[tag]
+            if here == last:
+                reached[tag] *= finishes[tag]
+        if here == 0:
+            break
+        for before in range(n_tags):
+            ahead = 0.0
+            for tag in range(n_tags):
+                share = steps[before, tag] * reached[tag]
+                ahead += share
+                moves[before, tag] += forward[here - 1, before] * share
+            behind[before] = ahead
+
+
+@njit(cache=True, nogil=True)
+def _take_right(sums, chain, tags, found, moves):  # type: ignore[no-untyped-def]
+    """The score of the right tags, which are taken away from what was expected."""
+    _, transitions, starts, ends = chain
+    score = np.float64(starts[tags[0]]) + ends[tags[-1]]
+    for here in range(len(tags)):
+        score += sums[here, tags[here]]
+        found[here, tags[here]] -= 1
+        if here > 0:
+            score += transitions[tags[here - 1], tags[here]]
+            moves[tags[here - 1], tags[here]] -= 1
+    return score
+
+
+@njit(cache=True, nogil=True)
+def _find_paths(sequences, chain, paths, unrolled):  # type: ignore[no-untyped-def]
+    columns, row_starts, sequence_starts = sequences
+    weights, transitions, starts, ends = chain
     n_tags = len(unrolled)
     scores, reached, sums = np.empty(n_tags), np.empty(n_tags), np.empty(n_tags, np.float32)
     origins = np.zeros((len(paths), n_tags), np.int8)
@@ -411,7 +414,7 @@ def _find_paths(  # type: ignore[no-untyped-def]
         for token in range(start, end):
             _add_rows(columns, row_starts[token], row_starts[token + 1], weights, sums, unrolled)
             for tag in range(n_tags):
-                reached[tag] = np.float64(starts[tag]) if token == start else -np.inf
+                reached[tag] = starts[tag] if token == start else -np.inf
                 if token > start:
                     for before in range(n_tags):
                         score = scores[before] + transitions[before, tag]
