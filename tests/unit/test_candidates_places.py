@@ -1,6 +1,7 @@
 """Finders of places: what they offer, and what must not change it."""
 
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ def test_probabilities_of_places_are_the_least_of_their_tags(finder: Finder) -> 
             return draws[i, SINGLE]
         return min(draws[i, BEGIN], draws[j - 1, END], *draws[i + 1 : j - 1, INSIDE], 1)
 
-    bounds = [(a, b) for a, b in zip(sentences, sentences[1:], strict=False)]
+    bounds = list(pairwise(sentences.tolist()))
     wanted = [(i, j) for a, b in bounds for i in range(a, b) for j in range(i + 1, b + 1) if j - i <= 4]
     wanted = [(i, j) for i, j in wanted if plain(i, j) > 0.1]
     found = _likely_spans(draws, sentences, 0.1, 4)
@@ -184,10 +185,10 @@ def test_features_are_those_of_a_plain_listing() -> None:
                 features.add((number, *found))
         return features
 
-    bounds = [(a, b) for a, b in zip(starts, starts[1:], strict=False) for _ in range(a, b)]
+    bounds = [(a, b) for a, b in pairwise(starts) for _ in range(a, b)]
     wanted = [plain(place, *bounds[place]) for place in range(12)]
     sequences = gather_features(values, starts, min_count=1).sequences(values, starts)
-    rows = [sequences.columns[a:b] for a, b in zip(sequences.row_starts, sequences.row_starts[1:], strict=False)]
+    rows = [sequences.columns[a:b] for a, b in pairwise(sequences.row_starts)]
     assert [len(row) for row in rows] == [len(each) for each in wanted]
     for one in range(12):
         for other in range(12):
