@@ -28,8 +28,7 @@ class WordClusters:
     def of(self, words: Sequence[str]) -> Int32[np.ndarray, "clustering place"]:
         """The clusters of the words of a note; 0 where a word has none."""
         get = self._place_of.get
-        places = np.array([get(word, -1) for word in words], np.int64)
-        return np.where(places >= 0, self.numbers[:, places], np.int32(UNKNOWN))
+        return self._with_unknown[:, np.array([get(word, 0) for word in words], np.int64)]
 
     def pack(self) -> Arrays:
         """Everything, as arrays."""
@@ -37,7 +36,11 @@ class WordClusters:
 
     @cached_property
     def _place_of(self) -> dict[str, int]:
-        return {word: place for place, word in enumerate(self.words)}
+        return {word: place for place, word in enumerate(self.words, 1)}
+
+    @cached_property
+    def _with_unknown(self) -> NDArray[np.int32]:
+        return np.pad(self.numbers, ((0, 0), (1, 0)), constant_values=UNKNOWN)
 
 
 def cluster_words(
