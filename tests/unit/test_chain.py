@@ -1,6 +1,6 @@
 """The linear-chain CRF beside a sum over all tag sequences, and its fit beside scipy's."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def evaluation(sequences: Sequences, tags: np.ndarray, l2: float):  # type: igno
     order, work = module._work(sequences, tags, N_FEATURES, N_TAGS, False)
 
     def run(call, blocks):  # type: ignore[no-untyped-def]
-        for block, (first, last) in enumerate(zip(blocks[:-1], blocks[1:], strict=True)):
+        for block, (first, last) in enumerate(pairwise(blocks)):
             call(block, int(first), int(last))
 
     def evaluate(parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -168,7 +168,7 @@ def test_threads_change_no_bit() -> None:
 
 
 def test_a_chain_finds_the_tags_of_sequences_that_it_was_not_fitted_on() -> None:
-    given, tags = made_up(6000)
+    given, tags = made_up(12_000)
     half = len(given.starts) // 2
     middle = given.starts[half]
     fitted_on = Sequences(given.columns[: 6 * middle], given.row_starts[: middle + 1], given.starts[: half + 1])

@@ -238,7 +238,7 @@ def _slopes(log_odds, truth, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _count(binned, slopes, rows, features, n_bins, sums, counts):  # type: ignore[no-untyped-def]
+def _count(binned, slopes, rows, features, sums, counts):  # type: ignore[no-untyped-def]
     """The histograms of a leaf's rows: sums of g and h, and numbers of rows, per feature and bin."""
     here = np.empty((len(rows), 2))
     for i in range(len(rows)):
@@ -254,12 +254,23 @@ def _count(binned, slopes, rows, features, n_bins, sums, counts):  # type: ignor
             number[place] += 1
 
 
+@njit(cache=True, nogil=True)
+def _take_away(sums, counts, other_sums, other_counts):  # type: ignore[no-untyped-def]
+    """The histograms of a leaf without those of one of the two leaves that it is split into."""
+    for f in range(counts.shape[0]):
+        for place in range(counts.shape[1]):
+            sums[f, place, 0] -= other_sums[f, place, 0]
+            sums[f, place, 1] -= other_sums[f, place, 1]
+            counts[f, place] -= other_counts[f, place]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_split(sums, counts, features, n_bins, whole, n_rows, l2, least_rows, best):  # type: ignore[no-untyped-def]
+def _best_split(histogram, features, n_bins, whole, n_rows, l2, least_rows, best):  # type: ignore[no-untyped-def]
     """Write gain, place of the feature, bin, side of missing values, and G, H, rows of the left side into `best`.
 
     Of equal gains the first is taken: lowest feature, lowest bin, missing values right.
     """
+    sums, counts = histogram
     best[:] = 0
     unsplit = whole[0] ** 2 / (whole[1] + l2)
     for f in range(len(features)):
@@ -311,8 +322,9 @@ def _grow(binned, n_bins, slopes, rows, features, leaves, rate, l2, least_rows):
     feature, place = np.full(most, -1, np.int32), np.zeros(most, np.int32)
     left, right = np.zeros(most, np.int32), np.zeros(most, np.int32)
     missing_left, value, gain = np.zeros(most, np.bool_), np.zeros(most), np.zeros(most)
-    # of each leaf: its node, its rows, its sums, its best split, its histograms
+    # of each leaf: its node, its rows, where its histograms are, its sums, its best split
     node, first, last = np.zeros(leaves, np.int64), np.zeros(leaves, np.int64), np.zeros(leaves, np.int64)
+    slot = np.zeros(leaves, np.int64)
     wholes, bests = np.zeros((leaves, 2)), np.zeros((leaves, 7))
     sums = np.empty((leaves, len(features), 256, 2))
     counts = np.empty((leaves, len(features), 256), np.int32)
@@ -322,8 +334,8 @@ def _grow(binned, n_bins, slopes, rows, features, leaves, rate, l2, least_rows):
     for i in range(len(rows)):
         wholes[0, 0] += slopes[rows[i], 0]
         wholes[0, 1] += slopes[rows[i], 1]
-    _count(binned, slopes, rows, features, n_bins, sums[0], counts[0])
-    _best_split(sums[0], counts[0], features, n_bins, wholes[0], len(rows), l2, least_rows, bests[0])
+    _count(binned, slopes, rows, features, sums[0], counts[0])
+    _best_split((sums[0], counts[0]), features, n_bins, wholes[0], len(rows), l2, least_rows, bests[0])
     n_nodes, n_leaves = 1, 1
     while n_leaves < leaves:
         leaf = int(np.argmax(bests[:n_leaves, 0]))
@@ -349,14 +361,13 @@ def _grow(binned, n_bins, slopes, rows, features, leaves, rate, l2, least_rows):
         small, large = old, new
         if last[new] - first[new] < last[old] - first[old]:
             small, large = new, old
-        if large == new:
-            sums[new], counts[new] = sums[old], counts[old]
-        _count(binned, slopes, rows[first[small] : last[small]], features, n_bins, sums[small], counts[small])
-        sums[large] -= sums[small]
-        counts[large] -= counts[small]
+        slot[large], slot[small] = slot[old], new
+        _count(binned, slopes, rows[first[small] : last[small]], features, sums[new], counts[new])
+        _take_away(sums[slot[large]], counts[slot[large]], sums[new], counts[new])
         for child in (old, new):
+            histogram = (sums[slot[child]], counts[slot[child]])
             size = last[child] - first[child]
-            _best_split(sums[child], counts[child], features, n_bins, wholes[child], size, l2, least_rows, bests[child])
+            _best_split(histogram, features, n_bins, wholes[child], size, l2, least_rows, bests[child])
     for leaf in range(n_leaves):
         value[node[leaf]] = -rate * wholes[leaf, 0] / (wholes[leaf, 1] + l2)
     return (
