@@ -122,7 +122,8 @@ def lightgbm_scores(X: np.ndarray, y: np.ndarray, asked: np.ndarray) -> tuple[fl
 
     options = {
         "objective": "binary", "num_leaves": 31, "learning_rate": 0.06, "feature_fraction": 0.6,
-        "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 3.0, "min_data_in_leaf": 30, "num_threads": 1, "verbose": -1,
+        "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 3.0, "min_data_in_leaf": 30, "num_threads": 1,
+        "verbose": -1,
     }  # fmt: skip
     seconds, model = timed(lambda: lightgbm.train(options, lightgbm.Dataset(X, y), 150))
     return seconds, model.predict(asked, raw_score=True)
