@@ -5,7 +5,9 @@ learns from scores of level 1 that come from other notes (folds), so that it doe
 the threshold is chosen on scores of level 2 made in the same way.
 """
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +23,7 @@ from plant.types import Progress, silent
 
 SPANS = {"leaves": 31, "rate": 0.06, "rounds": 150, "features": 0.6, "rows": 0.8, "l2": 3.0, "least_rows": 30}
 NOTES = {"leaves": 15, "rate": 0.05, "rounds": 150, "features": 0.6, "rows": 0.8, "l2": 5.0, "least_rows": 30}
+NO_FOLD = -1  # leaving it out leaves nothing out
 TOGETHER = 2  # judges of level 2, of different seeds, whose scores are averaged
 
 
@@ -123,7 +126,10 @@ def teach(lessons: Lessons, columns: Columns, *, seed: int, progress: Progress =
     right = np.array(
         [code in lessons.gold[note] for note, own in enumerate(notes) for code in own.codes.tolist()], np.float32
     )
-    scores, judges = _level_2(features, right, owners(places), lessons, seed=seed, steps=steps)
+    keys = _row_keys(lessons.keys[owners(places)], codes)
+    folds = lessons.folds[owners(places)]
+    seeds = tuple(seed * TOGETHER + number for number in range(TOGETHER))
+    scores, judges = _held_out(features, right, folds, keys, NOTES, seeds=seeds, steps=steps)
     judged = Judged(codes, scores, places)
     total = sum(map(len, lessons.gold))
     return TaughtJudge(Judge(spans, judges), judged, best_threshold(scores, right > 0, total))
@@ -166,20 +172,6 @@ def _level_1(lessons: Lessons, *, seed: int, steps: _Steps) -> tuple[NDArray[np.
     return scores, trees[0]
 
 
-def _level_2(
-    features: NDArray[np.float32],
-    right: NDArray[np.float32],
-    note: NDArray[np.int64],
-    lessons: Lessons,
-    *,
-    seed: int,
-    steps: _Steps,
-) -> tuple[NDArray[np.float32], tuple[Trees, ...]]:
-    keys = _row_keys(lessons.keys[note], np.arange(len(note)))
-    seeds = tuple(seed * TOGETHER + number for number in range(TOGETHER))
-    return _held_out(features, right, lessons.folds[note], keys, NOTES, seeds=seeds, steps=steps)
-
-
 def _held_out(
     features: NDArray[np.float32],
     right: NDArray[np.float32],
@@ -190,16 +182,20 @@ def _held_out(
     seeds: Sequence[int],
     steps: _Steps,
 ) -> tuple[NDArray[np.float32], tuple[Trees, ...]]:
-    """Scores of each fold by trees of the others, and trees of all."""
+    """Scores of each fold by trees of the others, and trees of all; as many fits at a time as there are cores."""
     scores = np.zeros(len(right), np.float32)
-    for fold in sorted(set(folds.tolist())):
-        taught, asked = folds != fold, folds == fold
-        trees = [fit_trees(features[taught], right[taught], seed=s, keys=keys[taught], **options) for s in seeds]
-        scores[asked] = score_codes(trees, features[asked])
-        steps.tell()
-    trees = [fit_trees(features, right, seed=s, keys=keys, **options) for s in seeds]
-    steps.tell()
-    return scores, tuple(trees)
+
+    def fitted(fold: int) -> tuple[Trees, ...]:
+        taught = folds != fold
+        found = [fit_trees(features[taught], right[taught], seed=s, keys=keys[taught], **options) for s in seeds]
+        if fold != NO_FOLD:
+            scores[~taught] = score_codes(found, features[~taught])
+        return tuple(found)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for trees in pool.map(fitted, [*sorted(set(folds.tolist())), NO_FOLD]):
+            steps.tell()
+    return scores, trees
 
 
 def _row_keys(*numbers: NDArray[np.generic]) -> NDArray[np.int64]:

@@ -1,0 +1,248 @@
+"""Coding by candidates: what it finds, that it cannot have seen it, and that it survives folders, orders and kills."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plant.candidates.listing import Lister, list_rows, right_rows
+from plant.codes.codebook import CodeBook
+from plant.data.builder import build_corpus
+from plant.data.corpus import Corpus, training_view
+from plant.data.roles import Plan
+from plant.errors import InputError, RecipeError
+from plant.recipe.reading import load_recipe
+from plant.recipe.schema import Recipe
+from plant.steps.candidates import PARTS, _check_unseen, book_of, part_of_view, parts_of, taught_notes
+from plant.steps.fit import fit_coder, plan_of
+from plant.steps.step import Root, WalkSettings, walk
+from plant.store.keeper import InFolder
+from plant.systems.coder import FittedCoder, add_codes, load_coder, save_coder
+from plant.types import Note, Span
+
+NAMES = {
+    "A1": "acute bronchitis",
+    "B2": "chronic gastric ulcer",
+    "C3": "fracture of the left wrist",
+    "D4": "type two diabetes",
+    "E5": "severe migraine",
+}
+FILLER = (
+    "the patient was seen in the clinic today and told to come back",
+    "blood pressure and pulse were normal on admission",
+    "she lives with her family and does not smoke",
+    "a follow up visit was planned for the next month",
+)
+QUICK = ("vectors.train=false",)
+
+
+def made_up_notes(n: int, *, seed: int = 0, marked: bool = True, random_codes: bool = False) -> list[Note]:
+    """Notes of filler and of names, each name marked for its code; or for a code that was drawn."""
+    generator = np.random.default_rng(seed)
+    notes = []
+    for number in range(n):
+        text, evidence = "", {}
+        for code in generator.permutation(list(NAMES))[: generator.integers(1, 4)].tolist():
+            text += f"{FILLER[generator.integers(len(FILLER))]}. "
+            start = len(text)
+            text += f"{NAMES[code]}. "
+            told = str(generator.choice(list(NAMES))) if random_codes else code
+            evidence[told] = (*evidence.get(told, ()), Span(start, start + len(NAMES[code])))
+        text += FILLER[generator.integers(len(FILLER))]
+        notes.append(Note(f"n{number}", text, tuple(sorted(evidence)), "train", evidence=evidence if marked else {}))
+    return notes
+
+
+def corpus_of(notes: list[Note], recipe: Recipe, *, names: bool = True) -> Corpus:
+    book = CodeBook("other", tuple(NAMES), NAMES if names else {})
+    return build_corpus(notes, book, recipe.prepare, plan=Plan(("train",), 0.0, ()))
+
+
+@pytest.fixture(scope="module")
+def recipe() -> Recipe:
+    return load_recipe("candidates", QUICK)
+
+
+@pytest.fixture(scope="module")
+def corpus(recipe: Recipe) -> Corpus:
+    return corpus_of(made_up_notes(60), recipe)
+
+
+@pytest.fixture(scope="module")
+def coder(corpus: Corpus, recipe: Recipe) -> FittedCoder:
+    return fit_coder(corpus, recipe)
+
+
+def test_codes_are_found_by_their_marked_words(coder: FittedCoder) -> None:
+    new = made_up_notes(20, seed=1)
+    for note, prediction in zip(new, coder.code(coder.encode([n.text for n in new])), strict=True):
+        assert set(prediction.accepted) == set(note.codes)
+
+
+def test_evidence_is_the_phrase_and_says_why(coder: FittedCoder) -> None:
+    text = f"{FILLER[0]}. {NAMES['B2']}. {FILLER[1]}"
+    best = coder.code(coder.encode([text]))[0].ranked[0]
+    assert best.code == "B2"
+    assert best.evidence[0].text == NAMES["B2"]
+    assert best.evidence[0].why == "marked words"
+    assert text[best.evidence[0].start : best.evidence[0].end] == NAMES["B2"]
+
+
+def test_words_of_the_phrase_are_weighed_and_no_others(coder: FittedCoder) -> None:
+    text = f"{FILLER[0]}. {NAMES['B2']}. {FILLER[1]}"
+    documents = coder.encode([text])
+    weights = coder.weigh(documents, coder.codes.index("B2"))
+    lit = [text[a:b] for a, b, w in zip(documents.char_starts, documents.char_ends, weights, strict=True) if w > 0]
+    assert lit == NAMES["B2"].split()
+
+
+def test_another_explainer_is_refused(coder: FittedCoder) -> None:
+    with pytest.raises(InputError, match="candidates explain themselves"):
+        coder.code(coder.encode(["a note"]), explainer="attention")
+
+
+def test_a_coder_is_opened_as_it_was_saved(coder: FittedCoder, tmp_path: Path) -> None:
+    save_coder(coder, tmp_path / "coder")
+    opened = load_coder(tmp_path / "coder")
+    documents = coder.encode([note.text for note in made_up_notes(8, seed=2)])
+    np.testing.assert_array_equal(opened.probabilities(documents), coder.probabilities(documents))
+    assert opened.code(documents) == coder.code(documents)
+
+
+def test_a_saved_coder_knows_no_note(coder: FittedCoder) -> None:
+    assert not len(coder.system.reader.seen)  # type: ignore[attr-defined]
+
+
+def test_the_order_of_notes_changes_nothing(corpus: Corpus, coder: FittedCoder, recipe: Recipe) -> None:
+    other = fit_coder(corpus_of(made_up_notes(60)[::-1], recipe), recipe)
+    documents = coder.encode([note.text for note in made_up_notes(8, seed=2)])
+    np.testing.assert_array_equal(other.probabilities(documents), coder.probabilities(documents))
+    assert other.thresholds[0] == coder.thresholds[0]
+
+
+def test_a_note_is_the_same_whoever_is_read_beside_it(coder: FittedCoder) -> None:
+    texts = [note.text for note in made_up_notes(5, seed=3)]
+    together = coder.probabilities(coder.encode(texts))
+    alone = np.concatenate([coder.probabilities(coder.encode([text])) for text in texts])
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_no_reader_lists_candidates_for_a_note_that_it_has_seen(corpus: Corpus, recipe: Recipe) -> None:
+    view = training_view(corpus)
+    found = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())
+    notes, parts = taught_notes(view, "english"), parts_of(view, recipe.seed)
+    for part in range(PARTS):
+        reader = found[f"reader{part}"]
+        own = [note for note, of in zip(notes, parts, strict=True) if of == part]
+        _check_unseen(reader, own)
+        assert len(reader.seen) + len(own) == len(notes)
+        with pytest.raises(AssertionError, match="notes that it was fitted on"):
+            _check_unseen(reader, [note for note, of in zip(notes, parts, strict=True) if of != part])
+
+
+def test_a_part_of_the_notes_knows_only_its_own_codes(corpus: Corpus) -> None:
+    view = training_view(corpus)
+    rows = np.array([0, 3])
+    part = part_of_view(view, rows)
+    named = {view.codes[label] for row in rows for label in view.documents.labels_of(row)}
+    assert set(part.codes) == named
+    assert part.documents.ids == tuple(view.documents.ids[row] for row in rows)
+
+
+def test_names_of_codes_that_no_taught_note_has_are_not_read(corpus: Corpus, recipe: Recipe) -> None:
+    view = training_view(corpus)
+    book = book_of(view, [0, 2], recipe.naming)
+    assert set(book.names) == {view.codes[0], view.codes[2]}
+
+
+def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus, recipe: Recipe) -> None:
+    view = training_view(corpus)
+    reader = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())["reader0"]
+    row = int(np.flatnonzero(parts_of(view, recipe.seed) == 0)[0])
+    note = taught_notes(view, reader.language)[row]
+    rows = list_rows(Lister(reader, view.codes), view.documents.text_of(row), note.words, np.empty((0, 5), np.float32))
+    right = right_rows(rows, note)
+    for number in range(len(rows)):
+        overlaps = any(
+            mention.label == rows.code[number]
+            and mention.first < rows.last[number]
+            and rows.first[number] < mention.last
+            for mention in note.mentions
+        )
+        assert right[number] == overlaps
+    unmarked = replace(note, mentions=())
+    assert (right_rows(rows, unmarked) == np.isin(rows.code, sorted(note.labels))).all()
+
+
+def test_without_marks_names_are_looked_for(recipe: Recipe) -> None:
+    coder = fit_coder(corpus_of(made_up_notes(60, marked=False), recipe), recipe)
+    new = made_up_notes(10, seed=5)
+    for note, prediction in zip(new, coder.code(coder.encode([n.text for n in new])), strict=True):
+        assert set(prediction.accepted) == set(note.codes)
+
+
+def test_a_code_that_no_note_taught_is_found_where_its_name_stands(coder: FittedCoder) -> None:
+    grown = add_codes(coder, CodeBook("other", ("F6",), {"F6": "ruptured spleen"}))
+    text = f"{FILLER[0]}. Ruptured spleen. {FILLER[2]}"
+    best = grown.code(grown.encode([text]))[0].ranked[0]
+    assert best.code == "F6"
+    assert best.evidence[0].why == "a name"
+    old = [note.text for note in made_up_notes(4, seed=7)]
+    np.testing.assert_allclose(
+        grown.probabilities(grown.encode(old))[:, :5], coder.probabilities(coder.encode(old)), atol=1e-6
+    )
+
+
+def test_random_codes_with_their_marks_teach_nothing(recipe: Recipe) -> None:
+    coder = fit_coder(corpus_of(made_up_notes(150, random_codes=True), recipe, names=False), recipe)
+    new = made_up_notes(150, seed=11, random_codes=True)
+    scores = coder.probabilities(coder.encode([note.text for note in new]))
+    gold = np.array([[code in note.codes for code in coder.codes] for note in new])
+    areas = []
+    for column, truth in zip(scores.T, gold.T, strict=True):
+        areas.append(np.mean(np.sign(column[truth][:, None] - column[~truth][None, :]) / 2 + 0.5))
+    assert abs(np.mean(areas) - 0.5) <= 0.05
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(corpus: Corpus, recipe: Recipe, tmp_path: Path) -> None:
+    def walked(folder: str) -> FittedCoder:
+        settings = WalkSettings(keeper=InFolder(tmp_path / folder))
+        found: FittedCoder = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)["coder"]
+        return found
+
+    whole = walked("whole")
+    settings = WalkSettings(keeper=InFolder(tmp_path / "killed"))
+    steps = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)
+    steps["reader1"], steps["candidates"]  # and there it was killed
+    again = walked("killed")
+    documents = whole.encode([note.text for note in made_up_notes(5, seed=2)])
+    np.testing.assert_array_equal(again.probabilities(documents), whole.probabilities(documents))
+    digests = [(tmp_path / name / "coder" / "tensors.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert digests[0] == digests[1]
+
+
+def test_scorers_are_fitted_on_other_notes_and_told_to_the_judge(corpus: Corpus, tmp_path: Path) -> None:
+    recipe = load_recipe("candidates", [*QUICK, 'candidates.scorers=["tfidf"]'])
+    coder = fit_coder(corpus, recipe)
+    save_coder(coder, tmp_path / "coder")
+    documents = coder.encode([note.text for note in made_up_notes(5, seed=2)])
+    np.testing.assert_array_equal(load_coder(tmp_path / "coder").probabilities(documents), coder.probabilities(documents))
+    steps = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())
+    view = training_view(corpus)
+    for part in range(PARTS):
+        assert not set(steps[f"part{part}/view"].documents.ids) & {
+            name for name, of in zip(view.documents.ids, parts_of(view, recipe.seed), strict=True) if of == part
+        }
+
+
+def test_a_scorer_made_of_others_is_refused(corpus: Corpus) -> None:
+    recipe = load_recipe("candidates", ['candidates.scorers=["plant-interaction"]'])
+    with pytest.raises(RecipeError, match="is made of other recipes"):
+        fit_coder(corpus, recipe)
+
+
+def test_texts_must_be_kept(recipe: Recipe) -> None:
+    bare = replace(recipe, prepare=replace(recipe.prepare, keep_text=False))
+    with pytest.raises(InputError, match="keep_text"):
+        fit_coder(corpus_of(made_up_notes(12), bare), bare)
