@@ -7,6 +7,7 @@ import pytest
 
 from plant.candidates.gazetteer import Found, fit_gazetteer, longest_matches, positions, unpack_gazetteer
 from plant.candidates.phrases import Tokens, folded_tokens, gather_phrases, stemmed_tokens
+from plant.candidates.rates import fit_rates
 from plant.candidates.words import stemmer, words_of
 from tests.marked_samples import marked_notes
 
@@ -93,6 +94,30 @@ def test_the_longest_wording_wins_from_left_to_right() -> None:
     found = Found(first, last, np.ones(5, np.int64), np.ones(5, np.int64))
     assert longest_matches(found) == [1, 3, 4]
     assert positions(found, 7)[0].tolist() == [1, 3, 4, 0, 1, 3, 0]
+
+
+def test_rates_shown_to_a_fitted_note_are_those_of_a_fit_without_it() -> None:
+    notes, mentions = marked_notes(12)
+    stems, spans = [words.stems for words in notes], [spans_of(own) for own in mentions]
+    whole, differing = fit_rates(stems, spans), 0
+    for left_out in range(len(notes)):
+        rest = [number for number in range(len(notes)) if number != left_out]
+        without = fit_rates([stems[number] for number in rest], [spans[number] for number in rest])
+        shown = whole.values(stems[left_out], spans[left_out])
+        np.testing.assert_array_equal(shown, without.values(stems[left_out]))
+        differing += not np.array_equal(shown, whole.values(stems[left_out]))
+    assert differing > 0
+
+
+def test_rates_are_those_of_a_plain_count() -> None:
+    notes, mentions = marked_notes(12)
+    rates = fit_rates([words.stems for words in notes], [spans_of(own) for own in mentions])
+    for number, stem in enumerate(rates.stems):
+        places = [(n, t) for n, words in enumerate(notes) for t, other in enumerate(words.stems) if other == stem]
+        within = sum(any(each.first <= t < each.last for each in mentions[n]) for n, t in places)
+        first = sum(any(each.first == t for each in mentions[n]) for n, t in places)
+        last = sum(any(each.last - 1 == t for each in mentions[n]) for n, t in places)
+        assert rates.counts[:, number].tolist() == [len(places), within, first, last]
 
 
 def test_packing_keeps_everything() -> None:

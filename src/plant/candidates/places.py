@@ -28,6 +28,7 @@ from plant.candidates.phrases import (
     stemmed_tokens,
     unpack_phrases,
 )
+from plant.candidates.rates import Rates, fit_rates, unpack_rates
 from plant.candidates.tagging import (
     ABSENT,
     BEGIN,
@@ -54,11 +55,11 @@ from plant.types import Progress, silent
 class FinderOptions:
     """How a finder is fitted, and what it offers."""
 
-    l1: float = 0.05
-    l2: float = 0.02
+    l1: float = 0.0
+    l2: float = 0.2
     iterations: int = 50
     unmarked: float = 0.12  # share of the sentences without a mention that the tagger learns from
-    min_count: int = 1  # of a feature in these sentences
+    min_count: int = 2  # of a feature in these sentences
     threshold: float = 0.04  # of a place's probability
     share: float = 0.08  # of a wording's occurrences that were marked, for all of them to be places
     longest: int = 22  # words of a place
@@ -90,13 +91,19 @@ class Finder:
     options: FinderOptions
     folded: Gazetteer
     stemmed: Gazetteer
+    rates: Rates
     names: Phrases
     clusters: WordClusters | None
     tagger: Tagger | None
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Everything, as plain options and arrays."""
-        parts: dict[str, Any] = {"folded": self.folded, "stemmed": self.stemmed, "names": self.names}
+        parts: dict[str, Any] = {
+            "folded": self.folded,
+            "stemmed": self.stemmed,
+            "rates": self.rates,
+            "names": self.names,
+        }
         optional = {"clusters": self.clusters, "tagger": self.tagger}
         parts |= {name: thing for name, thing in optional.items() if thing is not None}
         arrays = {key: array for name, thing in parts.items() for key, array in under(name, thing.pack()).items()}
@@ -109,6 +116,7 @@ def unpack_finder(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
         options=FinderOptions(**options["options"]),
         folded=unpack_gazetteer(part("folded", arrays)),
         stemmed=unpack_gazetteer(part("stemmed", arrays)),
+        rates=unpack_rates(part("rates", arrays)),
         names=unpack_phrases(part("names", arrays)),
         clusters=unpack_clusters(part("clusters", arrays)) if "clusters" in options["parts"] else None,
         tagger=unpack_tagger(part("tagger", arrays)) if "tagger" in options["parts"] else None,
@@ -133,14 +141,15 @@ def fit_finder(
     notes, spans = _in_order(notes, [_short_spans(marked, options.longest) for marked in mentions])
     folded = fit_gazetteer([folded_tokens(words) for words in notes], spans)
     stemmed = fit_gazetteer([stemmed_tokens(words) for words in notes], spans)
-    untaught = Finder(options, folded, stemmed, gather_phrases(names), clusters, None)
+    rates = fit_rates([words.stems for words in notes], spans)
+    untaught = Finder(options, folded, stemmed, rates, gather_phrases(names), clusters, None)
     tagger = _taught(untaught, notes, spans, seed=seed, progress=progress) if len(folded.phrases) else None
     return replace(untaught, tagger=tagger)
 
 
 def find_places(finder: Finder, words: NoteWords) -> Places:
     """Where mentions may stand in a note that the finder was not fitted on, in reading order."""
-    folded, stemmed = finder.folded.find(folded_tokens(words)), finder.stemmed.find(stemmed_tokens(words))
+    folded, stemmed = _found(finder, words)
     named = _pairs(finder.names.find(Tokens(words.stems, words.stems)))
     probabilities, tags = _read(finder, words, folded, stemmed)
     likely = _likely_spans(probabilities, words.sentences, finder.options.threshold, finder.options.longest)
@@ -177,8 +186,7 @@ def _taught(
     alphabet = gather_alphabet(_word_counts(notes, kept), min_count=1)
     values = []
     for done, (words, own, which) in enumerate(zip(notes, spans, kept, strict=True)):
-        folded, stemmed = finder.folded.find(folded_tokens(words), own), finder.stemmed.find(stemmed_tokens(words), own)
-        values.append(_values(alphabet, finder.clusters, words, folded, stemmed)[:, which])
+        values.append(_values(finder, alphabet, words, *_found(finder, words, own), own)[:, which])
         progress("notes prepared for the tagger", done + 1, len(notes))
     lengths = [np.diff(words.sentences)[which] for words, which in zip(notes, drawn, strict=True)]
     return fit_tagger(
@@ -210,14 +218,20 @@ def _word_counts(notes: Sequence[NoteWords], kept: Sequence[NDArray[np.bool_]]) 
     return counts
 
 
+def _found(finder: Finder, words: NoteWords, own: Spans | None = None) -> tuple[Found, Found]:
+    """What both dictionaries find in a note; `own` is what was marked in a fitted one."""
+    return finder.folded.find(folded_tokens(words), own), finder.stemmed.find(stemmed_tokens(words), own)
+
+
 def _values(
-    alphabet: Alphabet, clusters: WordClusters | None, words: NoteWords, folded: Found, stemmed: Found
+    finder: Finder, alphabet: Alphabet, words: NoteWords, folded: Found, stemmed: Found, own: Spans | None = None
 ) -> NDArray[np.int32]:
-    """What the tagger sees of each word by itself, [kinds, words]."""
+    """What the tagger sees of each word by itself, [kinds, words]; `own` is what was marked in a fitted note."""
+    clusters = finder.clusters
     spelled = alphabet.values(words.surfaces, words.folded, words.stems)
     grouped = np.zeros((len(SIZES), len(words)), np.int32) if clusters is None else clusters.of(words.folded)
     listed = np.stack([*positions(folded, len(words)), *positions(stemmed, len(words))])
-    others = np.concatenate([grouped, listed])
+    others = np.concatenate([grouped, listed, finder.rates.values(words.stems, own)])
     return np.concatenate([spelled, np.where(others > 0, others + FIRST_KNOWN, np.int32(ABSENT))])
 
 
@@ -229,7 +243,7 @@ def _read(
         nothing = np.zeros((len(words), N_TAGS), np.float32)
         nothing[:, OUTSIDE] = 1
         return nothing, np.zeros(len(words), np.int8)
-    values = _values(finder.tagger.alphabet, finder.clusters, words, folded, stemmed)
+    values = _values(finder, finder.tagger.alphabet, words, folded, stemmed)
     return finder.tagger.read(values, words.sentences.astype(np.int64))
 
 

@@ -31,7 +31,8 @@ RUNS = re.compile(r"(.)\1+")
 SPELLINGS = ("word", "stem", "shape", "prefix3", "prefix5", "suffix3", "suffix4", "suffix6", "capitals")
 CLUSTERS = ("cluster0", "cluster1", "cluster2")
 DICTIONARIES = ("folded", "folded-belief", "stemmed", "stemmed-belief")
-KINDS = (*SPELLINGS, *CLUSTERS, *DICTIONARIES)
+RATES = ("within", "first", "last")
+KINDS = (*SPELLINGS, *CLUSTERS, *DICTIONARIES, *RATES)
 NEAR = ("word", "stem", "cluster0", "cluster1", *DICTIONARIES)
 
 Template = tuple[tuple[str, int], ...]
@@ -39,7 +40,7 @@ Template = tuple[tuple[str, int], ...]
 
 TEMPLATES: tuple[Template, ...] = (
     *(((kind, 0),) for kind in KINDS),
-    *(((kind, offset),) for kind, offset in product(NEAR, (-2, -1, 1, 2))),
+    *(((kind, offset),) for kind, offset in product((*NEAR, *RATES), (-2, -1, 1, 2))),
     *((("stem", offset),) for offset in (-3, 3)),
     *((("stem", left), ("stem", right)) for left, right in ((-1, 0), (0, 1), (-1, 1))),
 )
