@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+WORTH = 8  # entries of a column that may be read for each name that was met
 SLACK = np.float32(1e-4)  # rounding of sums must not shut out a name
 
 
@@ -65,7 +66,7 @@ def best_of_each(
 
 
 def _arrays(matrix: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data
 
 
 @njit(cache=True)
@@ -130,12 +131,15 @@ def _best_few(  # type: ignore[no-untyped-def]
         for weight in own_weights:
             rest += weight * weight
         for place in order:
-            if np.sqrt(max(rest, np.float32(0))) < least - SLACK:
-                break  # no name that was not met can reach the least cosine with the columns that are left
             column, weight = own[place], own_weights[place]
+            closed = np.sqrt(max(rest, np.float32(0))) < least - SLACK  # what is left makes no new name good enough
+            if closed and of_column[column + 1] - of_column[column] > WORTH * n_met:
+                break  # looking at the names that were met, one by one, takes less time
             for at in range(of_column[column], of_column[column + 1]):
                 name = names_of[at]
                 if sums[name] == 0:
+                    if closed:
+                        continue
                     met[n_met] = name
                     n_met += 1
                 sums[name] += weight * name_weights[at]
