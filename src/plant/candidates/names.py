@@ -1,8 +1,8 @@
 """The namer: everything known by name, from words that coders marked and from the code book, and codes read by parts.
 
-Names that teach the ridge are few thousand: all marked wordings, and names of the book, titles first, of the fitted codes
-and of the broader codes first. The other names of the book, be it a whole classification, and names added later are known
-too: equal wordings, equal bags of stems and nearest names are looked up in both.
+Names that teach the ridge are few thousand: all marked wordings, and names of the book, titles first, those of fitted
+codes and of broader codes first. The other names of the book, be it a whole classification, and names added later are
+known too: equal wordings, equal bags of stems and nearest names are looked up in both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,14 +43,14 @@ class NamerOptions:
     sharpness: float = 9.0  # of the softmax over the values of a part
     book_weight: float = 0.3  # of a name of the book; a wording marked n times has 1 + ln n
     book_names: int = 2000  # at most so many names of the book teach the ridge
-    lettered: int = 20_000  # more further names than that are compared by their words alone, not by letters
+    lettered: int = 200_000  # more further names than that are compared by their words alone, not by letters
     first_values: int = 6  # best values of the first part that are put together with
     other_values: int = 3  # the best values of every other part
     composed: int = 10  # at most so many codes are put together
-    least_product: float = 0.002  # of the probabilities of the parts
-    least_unlisted: float = 0.006  # of a code that neither a fitted note nor the book has
-    nearest: int = 4
-    least_cosine: float = 0.4
+    least_product: float = 0.0005  # of the probabilities of the parts
+    least_unlisted: float = 0.002  # of a code that neither a fitted note nor the book has
+    nearest: int = 6
+    least_cosine: float = 0.35
 
 
 @dataclass(frozen=True)

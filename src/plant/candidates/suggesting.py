@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +59,8 @@ def _distinct(namer: Namer, wordings: tuple[Wording, ...]) -> Suggestions:
     """The candidates of distinct wordings, some at a time: all notes of a corpus may be read at once."""
     firsts = range(0, max(len(wordings), 1), TOGETHER)
     read = [_together(namer, wordings[first : first + TOGETHER]) for first in firsts]
-    numbers = {
-        code: len(namer.codes) + place for place, code in enumerate(dict.fromkeys(chain(*(r.unlisted for r in read))))
-    }
+    unlisted = dict.fromkeys(code for some in read for code in some.unlisted)
+    numbers = {code: len(namer.codes) + place for place, code in enumerate(unlisted)}
     return Suggestions(
         span=np.concatenate([some.span + first for some, first in zip(read, firsts, strict=True)], dtype=np.int32),
         code=np.concatenate([_renumbered(namer, some, numbers) for some in read]),
