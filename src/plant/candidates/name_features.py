@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from plant.candidates.name_table import NameTable, content_numbers, numbers_in
 from plant.candidates.names import SHOWN, Namer, shown_values
-from plant.candidates.nearest import NameIndex
+from plant.candidates.nearest import NameIndex, arrays_of
 from plant.candidates.wordings_read import WordingsRead
 from plant.store.ragged import Ragged
 
@@ -228,10 +228,10 @@ def _nearest_further(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     best, found = np.full(len(group), -1, np.int64), np.zeros(len(group), np.float32)
     if len(names.values):
-        of_query = (queries.indptr, queries.indices, queries.data)
-        rows = (index.rows.indptr, index.rows.indices, index.rows.data)
         scratch = np.zeros(index.rows.shape[1], np.float32)
-        _largest_product(names.values, names.starts, group, wording, *of_query, *rows, scratch, best, found)
+        _largest_product(
+            names.values, names.starts, group, wording, *arrays_of(queries), *index.by_name, scratch, best, found
+        )
     return best, found
 
 

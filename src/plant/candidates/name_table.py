@@ -105,19 +105,20 @@ def rows_of(named: NameTable) -> Iterable[Named]:
 def names_by_group(table: NameTable, group: NDArray[np.int64], n_groups: int) -> Ragged:
     """The names of each group of codes; `group` of each code, -1 where it is in none."""
     names, groups = owners(table.codes.starts), group[table.codes.values]
-    pairs = np.unique(np.stack([groups, names], 1)[groups >= 0], axis=0)
-    return Ragged(pairs[:, 1].astype(np.int32), np.searchsorted(pairs[:, 0], np.arange(n_groups + 1)).astype(np.int64))
+    pairs = np.unique((groups * max(len(table), 1) + names)[groups >= 0])
+    starts = np.searchsorted(pairs, np.arange(n_groups + 1) * max(len(table), 1)).astype(np.int64)
+    return Ragged((pairs % max(len(table), 1)).astype(np.int32), starts)
 
 
 def lookup(keys: Sequence[str], table: NameTable, *, marked: bool) -> Lookup:
     """The codes of all names of a key: marked by coders with counts, or those that the book gives."""
-    chosen = np.flatnonzero((table.counts > 0) == marked).tolist()
-    owner, codes = owners(table.codes.starts), table.codes.values
+    chosen = np.flatnonzero((table.counts > 0) == marked)
+    columns = (owners(table.codes.starts)[chosen], table.codes.values[chosen], table.counts[chosen])
     gathered: dict[str, dict[int, int]] = {}
-    for place in chosen:
-        if key := keys[owner[place]]:
+    for name, code, count in zip(*(column.tolist() for column in columns), strict=True):
+        if key := keys[name]:
             found = gathered.setdefault(key, {})
-            found[int(codes[place])] = found.get(int(codes[place]), 0) + int(table.counts[place])
+            found[code] = found.get(code, 0) + count
     rows = [sorted(found.items()) for found in gathered.values()]
     flat = np.array([pair for row in rows for pair in row], np.int32).reshape(-1, 2)
     numbers = {key: number for number, key in enumerate(gathered)}
@@ -141,7 +142,9 @@ def bag_key(wording: Wording) -> str:
 
 def content_numbers(vectors: WordingVectors, words: Words) -> Ragged:
     """The distinct stems of each wording but the stops, by number, rising; unknown ones are above every known."""
-    stops = np.array([number for number, stem in enumerate(words.letters) if stem in STOPS], np.int64)
+    known = [vectors.stem_numbers[stop] for stop in STOPS if stop in vectors.stem_numbers]
+    new = [number for number, stem in enumerate(words.letters[words.known :], words.known) if stem in STOPS]
+    stops = np.array([*known, *new], np.int64)
     rows, stems = owners(words.stems.starts), words.stems.values
     kept = ~np.isin(stems, stops)
     pairs = np.unique(rows[kept] * np.int64(len(words.letters) + 1) + stems[kept])

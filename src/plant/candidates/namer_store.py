@@ -1,7 +1,7 @@
 """A namer as arrays and plain options, and back: words are written down once, vectors are made again from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain, pairwise
 from typing import Any
 
@@ -23,6 +23,7 @@ def pack_namer(namer: Namer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "system": namer.system,
         "options": asdict(namer.options),
         "codes": list(namer.codes),
+        "further_sizes": list(namer.further.vectors.options.sizes),
         "values": [list(values) for values in namer.values.parts],
     }
     arrays = {
@@ -38,9 +39,11 @@ def pack_namer(namer: Namer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def unpack_namer(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Namer:
     """The namer that was packed."""
-    given = {**options["options"], "vectors": VectorOptions(**options["options"]["vectors"])}
-    own = NamerOptions(**given)
-    taught = _unpacked_table(arrays, "taught", own)
+    given = options["options"]
+    vectors = VectorOptions(**{**given["vectors"], "sizes": tuple(given["vectors"]["sizes"])})
+    own = NamerOptions(**{**given, "vectors": vectors})
+    taught = _unpacked_table(arrays, "taught", own.vectors)
+    further = replace(own.vectors, sizes=tuple(options["further_sizes"]))
     return Namer(
         system=options["system"],
         codes=tuple(options["codes"]),
@@ -48,7 +51,7 @@ def unpack_namer(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
         in_book=arrays["in_book"],
         values=Values(tuple(tuple(values) for values in options["values"])),
         taught=taught,
-        further=_unpacked_table(arrays, "further", own, beside=taught),
+        further=_unpacked_table(arrays, "further", further, beside=taught),
         ridge=Ridge(arrays["coefficients"], arrays["means"]),
         options=own,
     )
@@ -70,7 +73,7 @@ def _packed_table(table: NameTable, place: str) -> dict[str, NDArray[Any]]:
 
 
 def _unpacked_table(
-    arrays: Mapping[str, NDArray[Any]], place: str, options: NamerOptions, beside: NameTable | None = None
+    arrays: Mapping[str, NDArray[Any]], place: str, options: VectorOptions, beside: NameTable | None = None
 ) -> NameTable:
     written = bytes(arrays[f"{place}.words"]).decode()
     words = written.split(LINE) if written else []
@@ -81,7 +84,7 @@ def _unpacked_table(
         wordings=wordings,
         codes=Ragged(arrays[f"{place}.codes"], arrays[f"{place}.code_starts"]),
         counts=arrays[f"{place}.counts"],
-        vectors=fit_vectors(wordings, options.vectors, beside=beside.vectors if beside else None),
+        vectors=fit_vectors(wordings, options, beside=beside.vectors if beside else None),
     )
 
 

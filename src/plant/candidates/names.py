@@ -1,8 +1,8 @@
 """The namer: everything known by name, from words that coders marked and from the code book, and codes read by parts.
 
-Names that teach the ridge are few thousand: all marked wordings, and names of the book, those of the fitted codes and
-of the broader codes first. The other names of the book, be it a whole classification, and names added later are known
-too: equal wordings, equal bags of stems and nearest names are looked up in both.
+Names that teach the ridge are few thousand: all marked wordings, and names of the book, titles first, those of fitted
+codes and of broader codes first. The other names of the book, be it a whole classification, and names added later are
+known too: equal wordings, equal bags of stems and nearest names are looked up in both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,14 +42,15 @@ class NamerOptions:
     ridge: float = 0.03
     sharpness: float = 9.0  # of the softmax over the values of a part
     book_weight: float = 0.3  # of a name of the book; a wording marked n times has 1 + ln n
-    book_names: int = 4000  # at most so many names of the book teach the ridge
+    book_names: int = 2000  # at most so many names of the book teach the ridge
+    lettered: int = 200_000  # more further names than that are compared by their words alone, not by letters
     first_values: int = 6  # best values of the first part that are put together with
     other_values: int = 3  # the best values of every other part
     composed: int = 10  # at most so many codes are put together
-    least_product: float = 0.002  # of the probabilities of the parts
-    least_unlisted: float = 0.006  # of a code that neither a fitted note nor the book has
-    nearest: int = 4
-    least_cosine: float = 0.4
+    least_product: float = 0.0005  # of the probabilities of the parts
+    least_unlisted: float = 0.002  # of a code that neither a fitted note nor the book has
+    nearest: int = 6
+    least_cosine: float = 0.35
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ def fit_namer(
         in_book=np.array([code in book for code in codes], np.bool_),
         values=values,
         taught=table,
-        further=name_table(further, options=options.vectors, beside=table.vectors),
+        further=_further_table(further, table, options),
         ridge=_taught_ridge(table, codes, values, system, options),
         options=options,
     )
@@ -230,16 +231,23 @@ def with_names(namer: Namer, names: Mapping[str, Iterable[Wording]]) -> Namer:
         codes=codes,
         notes=np.append(namer.notes, np.zeros(len(new), np.int32)),
         in_book=in_book,
-        further=name_table(further, options=namer.options.vectors, beside=namer.taught.vectors),
+        further=_further_table(further, namer.taught, namer.options),
     )
+
+
+def _further_table(names: Sequence[Named], taught: NameTable, options: NamerOptions) -> NameTable:
+    sizes = options.vectors.sizes if len(names) <= options.lettered else ()
+    return name_table(names, options=replace(options.vectors, sizes=sizes), beside=taught.vectors)
 
 
 def _ordered(
     book: Mapping[str, Iterable[Wording]], numbers: Mapping[str, int], seen: set[str], parts: CodeParts
 ) -> list[Named]:
-    """The names of the book: of fitted codes, then of codes with fewer parts; codes rise, a code's names as given."""
-    order = sorted(book, key=lambda code: (code not in seen, len([part for part in parts.split(code) if part]), code))
-    return [Named(wording, numbers[code], 0) for code in order for wording in book[code] if wording[1]]
+    """The names of the book: titles before synonyms, fitted codes before others, codes of fewer parts before others."""
+    given = [(code, place, name) for code, names in book.items() for place, name in enumerate(names) if name[1]]
+    broad = {code: len([part for part in parts.split(code) if part]) for code in book}
+    given.sort(key=lambda name: (name[1] > 0, name[0] not in seen, broad[name[0]], name[0], name[1]))
+    return [Named(wording, numbers[code], 0) for code, _, wording in given]
 
 
 def _divided(names: list[Named], known: set[Wording], limit: int) -> tuple[list[Named], list[Named]]:

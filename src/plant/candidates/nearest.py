@@ -13,6 +13,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+WORTH = 8  # entries of a column that may be read for each name that was met
 SLACK = np.float32(1e-4)  # rounding of sums must not shut out a name
 
 
@@ -27,18 +29,23 @@ class NameIndex:
         return self.rows.shape[0]
 
     @cached_property
-    def columns(self) -> csr_array:
-        """The same turned around: the names of each column."""
+    def by_name(self) -> Arrays:
+        """Where each name's columns start, the columns and their weights."""
+        return arrays_of(self.rows)
+
+    @cached_property
+    def by_column(self) -> Arrays:
+        """The same turned around: where each column's names start, the names and their weights."""
         turned = self.rows.T.tocsr()
         turned.sort_indices()
-        return csr_array((turned.data, turned.indices.astype(np.int32), turned.indptr.astype(np.int64)), turned.shape)
+        return arrays_of(turned)
 
 
 def cosines(index: NameIndex, queries: csr_array) -> NDArray[np.float32]:
     """The cosine of every wording with every name, [wordings, names]."""
     out = np.zeros((queries.shape[0], index.n_names), np.float32)
     if out.size:
-        _all_cosines(*_arrays(queries), *_arrays(index.columns), out)
+        _all_cosines(*arrays_of(queries), *index.by_column, out)
     return out
 
 
@@ -49,7 +56,7 @@ def nearest(
     names = np.full((queries.shape[0], count), -1, np.int32)
     found = np.zeros((queries.shape[0], count), np.float32)
     if index.n_names and queries.nnz and count:
-        _best_few(*_arrays(queries), *_arrays(index.rows), *_arrays(index.columns), np.float32(least), names, found)
+        _best_few(*arrays_of(queries), *index.by_name, *index.by_column, np.float32(least), names, found)
     return names, found
 
 
@@ -64,8 +71,9 @@ def best_of_each(
     return names, found
 
 
-def _arrays(matrix: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+def arrays_of(matrix: csr_array) -> Arrays:
+    """Starts of rows, columns and weights, in the types that the compiled functions know."""
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data
 
 
 @njit(cache=True)
@@ -130,12 +138,15 @@ def _best_few(  # type: ignore[no-untyped-def]
         for weight in own_weights:
             rest += weight * weight
         for place in order:
-            if np.sqrt(max(rest, np.float32(0))) < least - SLACK:
-                break  # no name that was not met can reach the least cosine with the columns that are left
             column, weight = own[place], own_weights[place]
+            closed = np.sqrt(max(rest, np.float32(0))) < least - SLACK  # what is left makes no new name good enough
+            if closed and of_column[column + 1] - of_column[column] > WORTH * n_met:
+                break  # looking at the names that were met, one by one, takes less time
             for at in range(of_column[column], of_column[column + 1]):
                 name = names_of[at]
                 if sums[name] == 0:
+                    if closed:
+                        continue
                     met[n_met] = name
                     n_met += 1
                 sums[name] += weight * name_weights[at]

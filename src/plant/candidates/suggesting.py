@@ -15,6 +15,8 @@ from plant.candidates.wording import Wording
 from plant.candidates.wordings_read import WordingsRead, read_wordings
 from plant.store.ragged import Ragged, offsets, places
 
+TOGETHER = 1024  # wordings that are read at a time: their cosines with all taught names are a table
+
 
 @dataclass(frozen=True)
 class Suggestions:
@@ -41,18 +43,43 @@ def code_of(namer: Namer, suggestions: Suggestions, number: int) -> str:
 def read_names(namer: Namer, spans: Sequence[Wording]) -> Suggestions:
     """The candidates of each span; a wording that stands in several spans is read once."""
     numbers = {wording: number for number, wording in enumerate(dict.fromkeys(spans))}
-    read = read_wordings(namer, tuple(numbers))
-    rows, unlisted = _rows(namer, read)
-    features = features_of(namer, read, rows, unlisted)
-    starts = np.searchsorted(rows.wording, np.arange(len(numbers) + 1)).astype(np.int64)
+    read = _distinct(namer, tuple(numbers))
+    starts = np.searchsorted(read.span, np.arange(len(numbers) + 1)).astype(np.int64)
     chosen = places(starts, np.array([numbers[wording] for wording in spans], np.int64))
     spans_of = np.repeat(np.arange(len(spans)), chosen.lengths)
     return Suggestions(
         span=spans_of.astype(np.int32),
-        code=rows.code[chosen.values].astype(np.int32),
-        features=features[chosen.values],
-        unlisted=unlisted,
+        code=read.code[chosen.values],
+        features=read.features[chosen.values],
+        unlisted=read.unlisted,
     )
+
+
+def _distinct(namer: Namer, wordings: tuple[Wording, ...]) -> Suggestions:
+    """The candidates of distinct wordings, some at a time: all notes of a corpus may be read at once."""
+    firsts = range(0, max(len(wordings), 1), TOGETHER)
+    read = [_together(namer, wordings[first : first + TOGETHER]) for first in firsts]
+    unlisted = dict.fromkeys(code for some in read for code in some.unlisted)
+    numbers = {code: len(namer.codes) + place for place, code in enumerate(unlisted)}
+    return Suggestions(
+        span=np.concatenate([some.span + first for some, first in zip(read, firsts, strict=True)], dtype=np.int32),
+        code=np.concatenate([_renumbered(namer, some, numbers) for some in read]),
+        features=np.concatenate([some.features for some in read]),
+        unlisted=tuple(numbers),
+    )
+
+
+def _renumbered(namer: Namer, some: Suggestions, numbers: Mapping[str, int]) -> NDArray[np.int32]:
+    table = np.array([numbers[code] for code in some.unlisted], np.int32)
+    listed = np.arange(len(namer.codes), dtype=np.int32)
+    return np.concatenate([listed, table])[some.code]
+
+
+def _together(namer: Namer, wordings: tuple[Wording, ...]) -> Suggestions:
+    read = read_wordings(namer, wordings)
+    rows, unlisted = _rows(namer, read)
+    features = features_of(namer, read, rows, unlisted)
+    return Suggestions(rows.wording.astype(np.int32), rows.code.astype(np.int32), features, unlisted)
 
 
 def _rows(namer: Namer, read: WordingsRead) -> tuple[Ways, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Wordings as sparse vectors: TF-IDF over stems, pairs of stems, ends, shapes of numbers, and letters within words.
+"""Wordings as sparse vectors: TF-IDF over stems, pairs of stems, ends, numbers and grades, and letters within words.
 
 A wording is the words of a span, folded and stemmed. Marks of punctuation do not count. Columns are numbered family by
 family, so a column of one family is found by a number (a stem, a pair of stems) and no string is ever put together.
@@ -13,22 +13,24 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plant.store.ragged import Ragged, offsets, owners
+from plant.text.grades import find_grades
 
 Wording = tuple[tuple[str, ...], tuple[str, ...]]
 """The words of a span or name: folded, and stemmed."""
 
-LETTERS = (3, 4, 5)  # lengths of the runs of letters within a word
+GRADING = ("g", "dif", "ind", "und", "high", "low", "alto", "bajo", "fu", "isup", "estad", "stag")  # begin every grade
 
 
 @dataclass(frozen=True)
 class VectorOptions:
     """How much the families weigh."""
 
-    letters: float = 0.35
+    letters: float = 1.3
+    sizes: tuple[int, ...] = (4,)  # of runs of letters within a word
     unknown: float = 4.0  # what a stem that no name has weighs: it makes a wording less like every name
-    pairs: float = 1.0
+    pairs: float = 0.5
     ends: float = 1.0
-    shapes: float = 1.0
+    signs: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class WordingVectors:
 
     stems: tuple[str, ...]  # sorted
     runs: tuple[str, ...]  # of letters, sorted
-    shapes: tuple[str, ...]
+    signs: tuple[str, ...]  # sorted
     pairs: NDArray[np.int64]  # first stem * number of stems + second stem, rising
     skips: NDArray[np.int64]
     frequencies: NDArray[np.int32]
@@ -53,14 +55,14 @@ class WordingVectors:
         return {run: number for number, run in enumerate(self.runs)}
 
     @cached_property
-    def shape_numbers(self) -> dict[str, int]:
-        return {shape: number for number, shape in enumerate(self.shapes)}
+    def sign_numbers(self) -> dict[str, int]:
+        return {sign: number for number, sign in enumerate(self.signs)}
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """Where each family starts: stems, first stems, last stems, pairs, skips, shapes, runs; and the end."""
+        """Where each family starts: stems, first stems, last stems, pairs, skips, signs, runs; and the end."""
         n = len(self.stems)
-        return offsets([n, n, n, len(self.pairs), len(self.skips), len(self.shapes), len(self.runs)])
+        return offsets([n, n, n, len(self.pairs), len(self.skips), len(self.signs), len(self.runs)])
 
     @cached_property
     def idf(self) -> NDArray[np.float32]:
@@ -71,7 +73,7 @@ class WordingVectors:
     def weights(self) -> NDArray[np.float32]:
         """Rarity times the weight of the family."""
         given = self.options
-        families = [1, given.ends, given.ends, given.pairs, given.pairs, given.shapes, given.letters]
+        families = [1, given.ends, given.ends, given.pairs, given.pairs, given.signs, given.letters]
         return self.idf * np.repeat(families, np.diff(self.firsts)).astype(np.float32)
 
 
@@ -81,6 +83,7 @@ class Words:
 
     stems: Ragged
     letters: tuple[str, ...]  # the stem of each number
+    signs: tuple[tuple[str, ...], ...]  # of each wording
     known: int
 
     def __len__(self) -> int:
@@ -102,10 +105,11 @@ def fit_vectors(
 ) -> WordingVectors:
     """The columns of all given wordings, each of which counts as one name, and as often as names `beside` have them."""
     stems = tuple(sorted({stem for _, stems in wordings for stem in stems if is_word(stem)}))
-    runs = tuple(sorted({run for stem in stems for run in runs_of(stem)}))
-    shapes = tuple(sorted({shape_of(stem) for stem in stems if has_digit(stem)}))
+    options = options or VectorOptions()
+    runs = tuple(sorted({run for stem in stems for run in runs_of(stem, options.sizes)}))
+    signs = tuple(sorted({sign for folded, _ in wordings for sign in signs_of(folded)}))
     none = np.empty(0, np.int64)
-    empty = WordingVectors(stems, runs, shapes, none, none, np.zeros(0, np.int32), 0, options or VectorOptions())
+    empty = WordingVectors(stems, runs, signs, none, none, np.zeros(0, np.int32), 0, options)
     words = read_words(empty, wordings)
     pairs = [np.unique(_pairs(words, apart)[1]) for apart in (1, 2)]
     unweighed = replace(empty, pairs=pairs[0], skips=pairs[1])
@@ -127,7 +131,7 @@ def _counted_beside(vectors: WordingVectors, other: WordingVectors) -> WordingVe
 def _numbers_in(vectors: WordingVectors, other: WordingVectors) -> list[NDArray[np.int64]]:
     """For each family, the number in the other of each column, -1 where it has none."""
     stems = np.array([other.stem_numbers.get(stem, -1) for stem in vectors.stems], np.int64)
-    shapes = np.array([other.shape_numbers.get(shape, -1) for shape in vectors.shapes], np.int64)
+    signs = np.array([other.sign_numbers.get(sign, -1) for sign in vectors.signs], np.int64)
     runs = np.array([other.run_numbers.get(run, -1) for run in vectors.runs], np.int64)
     pairs = []
     for mine, theirs in ((vectors.pairs, other.pairs), (vectors.skips, other.skips)):
@@ -135,18 +139,21 @@ def _numbers_in(vectors: WordingVectors, other: WordingVectors) -> list[NDArray[
         keys = np.where((first < 0) | (second < 0), -1, first * len(other.stems) + second)
         places, there = _places(theirs, keys)
         pairs.append(np.where(there, places, -1))
-    return [stems, stems, stems, *pairs, shapes, runs]
+    return [stems, stems, stems, *pairs, signs, runs]
 
 
-def read_words(vectors: WordingVectors, wordings: Sequence[Wording]) -> Words:
-    """The stems of each wording by number."""
+def read_words(
+    vectors: WordingVectors, wordings: Sequence[Wording], signs: Sequence[tuple[str, ...]] | None = None
+) -> Words:
+    """The stems of each wording by number; `signs` where another reading has found them."""
     known = vectors.stem_numbers
     numbers = {stem: known.get(stem, -1) for _, stems in wordings for stem in stems if is_word(stem)}
     new = [stem for stem, number in numbers.items() if number < 0]
     numbers |= {stem: len(known) + place for place, stem in enumerate(new)}
     rows = [[numbers[stem] for stem in stems if stem in numbers] for _, stems in wordings]
     flat = np.array([number for row in rows for number in row], np.int64)
-    return Words(Ragged(flat, offsets([len(row) for row in rows])), (*vectors.stems, *new), len(known))
+    signs = [signs_of(folded) for folded, _ in wordings] if signs is None else signs
+    return Words(Ragged(flat, offsets([len(row) for row in rows])), (*vectors.stems, *new), tuple(signs), len(known))
 
 
 def vectorise(vectors: WordingVectors, words: Words) -> csr_array:
@@ -185,9 +192,9 @@ def _columns(vectors: WordingVectors, words: Words) -> list[tuple[NDArray[np.int
         found.append((full[inside], ends[inside] + start))
     for apart, kept, start in ((1, vectors.pairs, first[3]), (2, vectors.skips, first[4])):
         found.append(_known_pairs(*_pairs(words, apart), kept, start))
-    shapes, runs = _of_words(vectors, words, stems)
-    for given, start in ((shapes, first[5]), (runs, first[6])):
-        found.append((np.repeat(rows, given.lengths), given.values + start))
+    signs, runs = _signs(vectors, words), _runs(vectors, words)
+    found.append((owners(signs.starts), signs.values + first[5]))
+    found.append((np.repeat(rows, runs.lengths), runs.values + first[6]))
     return found
 
 
@@ -214,32 +221,44 @@ def _places(kept: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray
     return places, there
 
 
-def _of_words(vectors: WordingVectors, words: Words, stems: NDArray[np.int64]) -> tuple[Ragged, Ragged]:
-    """The columns of shapes and of runs of letters of each word that stands somewhere, each word looked up once."""
-    distinct, places = np.unique(stems, return_inverse=True)
+def _signs(vectors: WordingVectors, words: Words) -> Ragged:
+    """The known signs of each wording."""
+    numbers = vectors.sign_numbers
+    return _ragged([[numbers[sign] for sign in signs if sign in numbers] for signs in words.signs])
+
+
+def _runs(vectors: WordingVectors, words: Words) -> Ragged:
+    """The known runs of letters of each word, in reading order; a word that stands often is looked up once."""
+    distinct, places = np.unique(words.stems.values, return_inverse=True)
+    numbers, sizes = vectors.run_numbers, vectors.options.sizes
     letters = [words.letters[number] for number in distinct.tolist()]
-    runs, shapes = vectors.run_numbers, vectors.shape_numbers
-    of_runs = [[runs[run] for run in runs_of(word) if run in runs] for word in letters]
-    of_shapes = [[shapes[shape_of(word)]] if has_digit(word) and shape_of(word) in shapes else [] for word in letters]
-    return _taken(of_shapes, places), _taken(of_runs, places)
+    return _ragged([[numbers[run] for run in runs_of(word, sizes) if run in numbers] for word in letters]).take(places)
 
 
-def _taken(rows: list[list[int]], places: NDArray[np.int64]) -> Ragged:
-    flat = np.array([number for row in rows for number in row], np.int64)
-    return Ragged(flat, offsets([len(row) for row in rows])).take(places)
+def _ragged(rows: list[list[int]]) -> Ragged:
+    return Ragged(np.array([number for row in rows for number in row], np.int64), offsets([len(row) for row in rows]))
 
 
-def runs_of(word: str) -> list[str]:
-    """Runs of 3 to 5 letters of a word between its borders; a number has none."""
+def runs_of(word: str, sizes: Sequence[int]) -> list[str]:
+    """Runs of so many letters of a word between its borders; a number has none."""
     if has_digit(word):
         return []
     bordered = f"<{word}>"
-    return [bordered[at : at + size] for size in LETTERS for at in range(len(bordered) - size + 1)]
+    return [bordered[at : at + size] for size in sizes for at in range(len(bordered) - size + 1)]
 
 
 def has_digit(word: str) -> bool:
     """Whether the word is a number, or has one in it."""
     return any(letter.isdigit() for letter in word)
+
+
+def signs_of(folded: Sequence[str]) -> tuple[str, ...]:
+    """Shapes of words with digits, and grades however they are written: "G2", "grado II", "poorly differentiated"."""
+    shapes = [shape_of(word) for word in folded if has_digit(word)]
+    if not shapes and not any(word.startswith(GRADING) for word in folded):
+        return ()
+    grades = [f"grade {digit}" for grade in find_grades(folded) if (digit := grade.digit)]
+    return (*shapes, *grades)
 
 
 def shape_of(word: str) -> str:

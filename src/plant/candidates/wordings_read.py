@@ -27,7 +27,7 @@ class WordingsRead:
 def read_wordings(namer: Namer, wordings: tuple[Wording, ...]) -> WordingsRead:
     """Vectors, cosines and probabilities of parts."""
     words = read_words(namer.taught.vectors, wordings)
-    further = read_words(namer.further.vectors, wordings)
+    further = read_words(namer.further.vectors, wordings, words.signs)
     cosine = cosines(namer.taught.index, vectorise(namer.taught.vectors, words))
     return WordingsRead(
         wordings=wordings,
