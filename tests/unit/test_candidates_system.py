@@ -227,7 +227,9 @@ def test_scorers_are_fitted_on_other_notes_and_told_to_the_judge(corpus: Corpus,
     coder = fit_coder(corpus, recipe)
     save_coder(coder, tmp_path / "coder")
     documents = coder.encode([note.text for note in made_up_notes(5, seed=2)])
-    np.testing.assert_array_equal(load_coder(tmp_path / "coder").probabilities(documents), coder.probabilities(documents))
+    np.testing.assert_array_equal(
+        load_coder(tmp_path / "coder").probabilities(documents), coder.probabilities(documents)
+    )
     steps = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())
     view = training_view(corpus)
     for part in range(PARTS):
@@ -246,3 +248,18 @@ def test_texts_must_be_kept(recipe: Recipe) -> None:
     bare = replace(recipe, prepare=replace(recipe.prepare, keep_text=False))
     with pytest.raises(InputError, match="keep_text"):
         fit_coder(corpus_of(made_up_notes(12), bare), bare)
+
+
+def test_plant_is_fitted_where_there_is_nothing_to_look_for(recipe: Recipe) -> None:
+    said: list[str] = []
+    notes = made_up_notes(40, marked=False)
+    bare = build_corpus(notes, CodeBook("other", tuple(NAMES)), recipe.prepare, plan=Plan(("train",), 0.2, ()))
+    settings = WalkSettings(progress=lambda what, done, total: said.append(what))
+    coder = fit_coder(bare, recipe, settings)
+    assert any("PLANT is fitted" in what for what in said)
+    assert coder.system.pack().tag == "classifier"
+
+
+def test_nothing_to_look_for_and_nothing_to_choose_by_is_said_in_one_line(recipe: Recipe) -> None:
+    with pytest.raises(InputError, match="no note is left for choosing"):
+        fit_coder(corpus_of(made_up_notes(12, marked=False), recipe, names=False), recipe)

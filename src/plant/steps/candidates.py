@@ -78,6 +78,11 @@ def book_of(view: TrainingView, labels: Sequence[int], naming: Naming) -> Book:
     return Book(view.codebook.system, {code: tuple(dict.fromkeys(own)) for code, own in names.items() if own})
 
 
+def nothing_to_look_for(view: TrainingView, naming: Naming) -> bool:
+    """Whether no word of the fitted notes is marked and none of their codes has a name."""
+    return not len(view.documents.evidence_labels) and not book_of(view, range(len(view.codes)), naming).names
+
+
 def parts_of(view: TrainingView, seed: int) -> NDArray[np.int64]:
     """The part of each fitted note."""
     return dealt(view.documents.ids, parts=PARTS, seed=seed, what="reader")
@@ -225,15 +230,15 @@ def scorer_model(number: int) -> str:
 
 
 def plan_of_scorers(
-    recipe: Recipe, scorers: Sequence[Recipe], steps: Sequence[Step], *, prefix: str, shared: Sequence[str]
+    recipe: Recipe, scorers: Sequence[tuple[Recipe, Sequence[Step]]], *, prefix: str, shared: Sequence[str]
 ) -> Iterator[Planned]:
-    """The steps of each scorer, once for all notes and once for each part without it; `steps` lead to a model."""
+    """The steps that lead to the model of each scorer, once for all notes and once for each part without it."""
     for part in range(PARTS) if scorers else ():
         place = f"{prefix}part{part}/"
         yield Planned(_view_without(part), recipe, f"{place}view", f"{place}view", {"view": "view"})
         needs = {"corpus": "corpus", "view": f"{place}view"}
         yield Planned(CHOOSING, recipe, f"{place}choosing", f"{place}choosing", needs)
-    for number, scorer in enumerate(scorers):
+    for number, (scorer, steps) in enumerate(scorers):
         for step in steps:
             yield planned(step, scorer, prefix=f"{prefix}scorer{number}/", given=shared)
             for part in range(PARTS):

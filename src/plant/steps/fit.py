@@ -19,8 +19,16 @@ from plant.evaluate.scores.lists import Lists
 from plant.nn.matching.naming import name_labels
 from plant.nn.parts import given as parts
 from plant.nn.parts.build import asked_for
+from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Choose, Recipe
-from plant.steps.candidates import BY_CANDIDATES, further_codes, lessons_of, plan_of_scorers, scorer_model
+from plant.steps.candidates import (
+    BY_CANDIDATES,
+    further_codes,
+    lessons_of,
+    nothing_to_look_for,
+    plan_of_scorers,
+    scorer_model,
+)
 from plant.steps.pretrain import PRETRAIN
 from plant.steps.rank import RANK
 from plant.steps.relate import RELATE
@@ -41,6 +49,7 @@ from plant.train.classifier import ClassifierEpoch
 from plant.train.loop import Runtime
 
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
+FALLBACK = "plant"  # in place of candidates where no word is marked and no code has a name
 CROSS_FITTED = ("candidates",)  # systems that choose their threshold on fitted notes, each held out in its turn
 
 
@@ -106,8 +115,13 @@ class Fitter:
 
 
 def _candidates(work: Work) -> Fitted:
-    """A judge of what readers listed, and the reader of all fitted notes."""
-    view, recipe, reader = work["view"], work.recipe, work["reader"]
+    """A judge of what readers listed, and the reader of all fitted notes; PLANT where there is nothing to look for."""
+    view, recipe = work["view"], work.recipe
+    if not recipe.candidates.scorers and nothing_to_look_for(view, recipe.naming):
+        work.progress("no word is marked and no code has a name: PLANT is fitted, not candidates", 1, 1)
+        _check(work["choosing"].documents)
+        return work[f"{FALLBACK}/model"]
+    reader = work["reader"]
     lessons = lessons_of(view, work["candidates"], language=reader.language, seed=recipe.seed)
     codes = (*view.codes, *further_codes(view, recipe.naming))
     names = recipe.candidates.scorers
@@ -126,7 +140,8 @@ def _candidates(work: Work) -> Fitted:
 
 
 def _needs_of_candidates(recipe: Recipe) -> tuple[str, ...]:
-    return ("view", "reader", "candidates", *map(scorer_model, range(len(recipe.candidates.scorers))))
+    scorers = map(scorer_model, range(len(recipe.candidates.scorers)))
+    return ("view", "choosing", "reader", "candidates", f"{FALLBACK}/model", *scorers)
 
 
 FITTERS: Mapping[str, Fitter] = {
@@ -163,8 +178,8 @@ def models_of(recipe: Recipe) -> tuple[str, ...]:
 def _coder(work: Work) -> FittedCoder:
     """All members, thresholds and temperature; then the further codes that the recipe names."""
     recipe, view, choosing = work.recipe, work["view"], work["choosing"].documents
-    if not len(choosing.labels) and recipe.system not in CROSS_FITTED:  # before anything is fitted
-        raise InputError("no note is left for choosing thresholds: fit on more notes, or say which to use (--choose)")
+    if chooses(recipe):
+        _check(choosing)  # before anything is fitted
     fitted: dict[str, Fitted] = {name: work[name] for name in models_of(recipe)}
     system = joined([one.system for one in fitted.values()], recipe.choose, view, choosing)
     histories = {name.partition("/")[0]: [asdict(epoch) for epoch in one.history] for name, one in fitted.items()}
@@ -174,6 +189,17 @@ def _coder(work: Work) -> FittedCoder:
     coder = tuned(system, recipe, view, choosing, facts, threshold=threshold)
     table = _further_codes(recipe)
     return _with_further_codes(coder, table, work["corpus"], view, threshold=threshold) if table else coder
+
+
+def chooses(recipe: Recipe) -> bool:
+    """Whether thresholds, or how long a network is trained, are decided on choosing notes."""
+    scored = any(scorer.system == "classifier" for scorer in scorer_recipes(recipe))
+    return recipe.system not in CROSS_FITTED or scored
+
+
+def _check(choosing: Documents) -> None:
+    if not len(choosing.labels):
+        raise InputError("no note is left for choosing thresholds: fit on more notes, or say which to use (--choose)")
 
 
 def joined(systems: Sequence[FittedSystem], choose: Choose, view: TrainingView, choosing: Documents) -> FittedSystem:
@@ -272,6 +298,12 @@ OF_A_MEMBER = (RELATE, RANK, PRETRAIN, TRANSFORM, VECTORS, NAMES, MODEL)
 STEPS = (*VIEWS, *BY_CANDIDATES, *OF_A_MEMBER, FIT)
 
 
+def steps_to_model(recipe: Recipe) -> tuple[Step, ...]:
+    """The steps from views to the model of a recipe; one of no transformer does not say of what shape it is."""
+    asked = asked_of(recipe) if recipe.system == "classifier" else ()
+    return tuple(step for step in OF_A_MEMBER if step is not TRANSFORM or "transformer" in asked)
+
+
 def plan_of(recipe: Recipe) -> Iterator[Planned]:
     """The steps from a corpus to a coder that a recipe takes, those of its members apart."""
     members = member_recipes(recipe)
@@ -279,14 +311,15 @@ def plan_of(recipe: Recipe) -> Iterator[Planned]:
         yield planned(step, recipe)
     for number, member in enumerate(members):
         prefix = f"member{number}/" if recipe.members else ""
-        asked = asked_of(member) if member.system == "classifier" else ()
-        for step in BY_CANDIDATES if member.system == "candidates" else ():
+        by_candidates = BY_CANDIDATES if member.system == "candidates" else ()
+        for step in (*by_candidates, *steps_to_model(member)):
             yield planned(step, member, prefix=prefix, given=SHARED)
-        scorers = scorer_recipes(member)
-        yield from plan_of_scorers(member, scorers, OF_A_MEMBER, prefix=prefix, shared=SHARED)
-        for step in OF_A_MEMBER:
-            if step is not TRANSFORM or "transformer" in asked:  # other recipes do not say of what shape it is
-                yield planned(step, member, prefix=prefix, given=SHARED)
+        scorers = [(scorer, steps_to_model(scorer)) for scorer in scorer_recipes(member)]
+        yield from plan_of_scorers(member, scorers, prefix=prefix, shared=SHARED)
+        if by_candidates:
+            plant = replace(load_recipe("plant-cnn"), seed=member.seed, prepare=member.prepare)
+            for step in steps_to_model(plant):
+                yield planned(step, plant, prefix=f"{prefix}{FALLBACK}/", given=SHARED)
     yield planned(FIT, recipe)
 
 
