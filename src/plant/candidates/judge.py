@@ -156,9 +156,11 @@ class _Steps:
     total: int
     done: int = 0
 
-    def tell(self) -> None:
+    def passed(self, trees: tuple[Trees, ...]) -> tuple[Trees, ...]:
+        """The same trees, counted."""
         self.done += 1
         self.progress("judging candidates", self.done, self.total)
+        return trees
 
 
 def _level_1(lessons: Lessons, *, seed: int, steps: _Steps) -> tuple[NDArray[np.float32], Trees]:
@@ -193,9 +195,8 @@ def _held_out(
         return tuple(found)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for trees in pool.map(fitted, [*sorted(set(folds.tolist())), NO_FOLD]):
-            steps.tell()
-    return scores, trees
+        models = [steps.passed(trees) for trees in pool.map(fitted, [*sorted(set(folds.tolist())), NO_FOLD])]
+    return scores, models[-1]
 
 
 def _row_keys(*numbers: NDArray[np.generic]) -> NDArray[np.int64]:
