@@ -2,7 +2,8 @@
 
 What a wording says of a code is how often it was marked for the code where it stands (in a note without marks: how
 often the note has the code), every fitted note searched as if it were new: without the wordings that it alone has
-taught. Where no wording of a code stands, the code follows by how frequent it is.
+taught. A wording within a longer one is counted apart: "the longest wins" is believed as far as coders kept to it.
+Where no wording of a code stands, the code follows by how frequent it is.
 """
 
 from collections import defaultdict
@@ -30,6 +31,7 @@ from plant.types import Progress, silent
 
 TAG = "dictionary"
 RIGHT, WRONG = 1.0, 0.5  # added to the counts of every entry: one that never came again; see docs/log.md
+RIGHT_WITHIN, WRONG_WITHIN = 0.2, 1.0  # the same for a wording within a longer one
 FREQUENCY = 0.01  # how far the frequency of a code counts beside its wordings: it orders codes that have none
 ACRONYM = 5  # letters: a longer word in capitals is a heading's, and means the same in lower case
 
@@ -61,24 +63,26 @@ class Surface:
 
 @dataclass(frozen=True)
 class Match:
-    """A wording, by number, in words [first, last) of a note."""
+    """A wording, by number, in words [first, last) of a note; `within` a longer one or not."""
 
     wording: int
     first: int
     last: int
+    within: bool = False
 
 
 @dataclass(frozen=True)
 class Entries:
     """Wordings, and what they say: entry e is wording `wording[e]` for label `labels[e]`.
 
-    The wording was found so often in the fitted notes, and so often it was right.
+    The wording was found so often in the fitted notes, and so often it was right: first column by itself, second
+    column within a longer wording.
     """
 
     wordings: tuple[Wording, ...]
     wording: NDArray[np.int32]
     labels: NDArray[np.int32]
-    found: NDArray[np.int32]
+    found: NDArray[np.int32]  # [entry, 2]
     right: NDArray[np.int32]
     only: NDArray[np.int64]  # the one fitted note that taught the entry, or -1; not kept
 
@@ -105,22 +109,31 @@ class Entries:
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
-        """How often each entry is right, drawn to that of an entry without counts."""
-        return (self.right + RIGHT) / (self.found + RIGHT + WRONG)
+        """How often each entry is right, by itself and within a longer one, drawn to what one without counts is."""
+        right, wrong = np.array([RIGHT, RIGHT_WITHIN]), np.array([WRONG, WRONG_WITHIN])
+        return (self.right + right) / (self.found + right + wrong)
 
 
 def matches(surface: Surface, entries: Entries, without: Collection[int] = ()) -> Iterator[Match]:
-    """The longest wordings from left to right; those `without` are not looked for."""
+    """The longest wordings from left to right, each followed by those within it; those `without` are not looked for."""
     place = 0
     while place < len(surface.words):
-        found = next(_longest(surface, place, entries, without), None)
-        if found:
-            yield found
-        place = found.last if found else place + 1
+        longest = next(_beginning_at(place, surface, entries, without), None)
+        if longest:
+            yield longest
+            yield from _within(longest, surface, entries, without)
+        place = longest.last if longest else place + 1
 
 
-def _longest(surface: Surface, first: int, entries: Entries, without: Collection[int]) -> Iterator[Match]:
-    """The wordings that begin at a word, the longest first; one that takes any case before one that takes capitals."""
+def _within(longest: Match, surface: Surface, entries: Entries, without: Collection[int]) -> Iterator[Match]:
+    for first in range(longest.first, longest.last):
+        for match in _beginning_at(first, surface, entries, without):
+            if match.last <= longest.last and match != longest:
+                yield replace(match, within=True)
+
+
+def _beginning_at(first: int, surface: Surface, entries: Entries, without: Collection[int]) -> Iterator[Match]:
+    """The wordings that begin at a word, the longest first."""
     for length in entries.lengths.get(surface.words[first], ()):
         last = first + length
         words = surface.words[first:last]
@@ -286,8 +299,8 @@ def entries_of(sources: Mapping[Entry, frozenset[int]]) -> Entries:
         wordings=tuple(wordings),
         wording=np.array([wordings[wording] for wording, _ in order], np.int32),
         labels=np.array([label for _, label in order], np.int32),
-        found=np.zeros(len(order), np.int32),
-        right=np.zeros(len(order), np.int32),
+        found=np.zeros((len(order), 2), np.int32),
+        right=np.zeros((len(order), 2), np.int32),
         only=np.array([_only_note(merged[entry]) for entry in order], np.int64),
     )
 
@@ -307,8 +320,8 @@ def counted(entries: Entries, view: TrainingView, progress: Progress = silent) -
         for match in matches(surface_of(view.documents, row, view.vocab), entries, taught.get(row, frozenset())):
             for entry in entries.of_wording[match.wording]:
                 if entries.only[entry] != row:
-                    found[entry] += 1
-                    right[entry] += truth.holds(match, int(entries.labels[entry]))
+                    found[entry, int(match.within)] += 1
+                    right[entry, int(match.within)] += truth.holds(match, int(entries.labels[entry]))
         progress("counting wordings", row + 1, len(view.documents))
     return replace(entries, found=found, right=right)
 
@@ -343,14 +356,15 @@ def _places(surface: Surface, layers: Iterable[Entries]) -> Iterator[Place]:
     """What the wordings of a note say; a later layer's wording within a longer one of an earlier layer says nothing."""
     before: list[Match] = []
     for entries in layers:
-        found = [match for match in matches(surface, entries) if not any(_within(match, other) for other in before)]
+        found = [match for match in matches(surface, entries) if not any(_inside(match, other) for other in before)]
         for match in found:
             for entry in entries.of_wording[match.wording]:
-                yield Place(int(entries.labels[entry]), float(entries.shares[entry]), match.first, match.last)
+                share = float(entries.shares[entry, int(match.within)])
+                yield Place(int(entries.labels[entry]), share, match.first, match.last)
         before += found
 
 
-def _within(match: Match, other: Match) -> bool:
+def _inside(match: Match, other: Match) -> bool:
     inside = other.first <= match.first and match.last <= other.last
     return inside and match.last - match.first < other.last - other.first
 
