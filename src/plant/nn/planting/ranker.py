@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from plant.nn.forms import compiled_for
 from plant.nn.planting.pairs import (
     two_layer_gradients_numba,
     two_layer_gradients_torch,
@@ -109,7 +110,7 @@ class _AllPairs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, label_half: Tensor, token_half: Tensor, output: Tensor) -> Tensor:
         ctx.save_for_backward(label_half, token_half, output)
-        form = two_layer_scores_numba if output.device.type == "cpu" else two_layer_scores_torch
+        form = two_layer_scores_numba if compiled_for(output.device) else two_layer_scores_torch
         return form(label_half, token_half, output)
 
     @staticmethod
@@ -117,6 +118,6 @@ class _AllPairs(torch.autograd.Function):
         label_half, token_half, output = ctx.saved_tensors
         of_labels, of_tokens, of_output = (torch.zeros_like(tensor) for tensor in ctx.saved_tensors)
         places = torch.arange(slopes.shape[1], device=slopes.device).expand(slopes.shape)
-        form = two_layer_gradients_numba if slopes.device.type == "cpu" else two_layer_gradients_torch
+        form = two_layer_gradients_numba if compiled_for(slopes.device) else two_layer_gradients_torch
         form(label_half, token_half, output, places, slopes.contiguous(), of_labels, of_tokens, of_output)
         return of_labels, of_tokens, of_output
