@@ -45,7 +45,7 @@ def train_ranker(
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
 ) -> tuple[RankerEpoch, ...]:
     """Train in place until the plateau; goes on from the checkpoint where there is one of this very training."""
-    task = _RankerTask(ranker.to(runtime.device), relevance, recipe, seed)
+    task = RankerTask(ranker.to(runtime.device), relevance, recipe, seed)
     trainer = Trainer(
         RankerEpoch,
         [Phase("all", recipe.epochs)],
@@ -101,7 +101,7 @@ def ranking_quality(
 
 
 @dataclass(frozen=True)
-class _RankerTask:
+class RankerTask:
     """The order of the tokens in the list of each label."""
 
     model: Ranker

@@ -1,7 +1,7 @@
 """Kernels of the two-layer ranker, w . relu(label half + token half): all scores of some labels and tokens, and back.
 
-A numba form for the CPU and a plain torch form for every other device; neither holds an array label x token x hidden, but the
-second for some labels at a time.
+A numba form for the CPU and a plain torch form for every other device; neither holds an array label x token x hidden,
+but the second for some labels at a time.
 """
 
 import torch
