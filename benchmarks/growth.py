@@ -3,9 +3,9 @@
     python benchmarks/growth.py [--json] [--lines growth.jsonl] [--steps prepare,rank] [--table FILE] [--plot FILE]
 
 Every point runs in a process of its own on made-up notes: words as frequent as words are, one thread, CPU seconds,
-medians of few turns after one that compiles; memory is the peak of that whole process, Python and torch among it. Points
-are added to the JSON lines one by one, and those that stand there are not run again. `exponent` is the slope of a line
-through the upper half of a series, in logarithms: 1 doubles with what it is drawn against.
+medians of few turns after one that compiles; memory is the peak of that whole process, Python and torch among it.
+Points are added to the JSON lines one by one, and those that stand there are not run again. `exponent` is the slope of
+a line through the upper half of a series, in logarithms: 1 doubles with what it is drawn against.
 
 - prepare: `plant prepare` on a CSV file; relate: mutual information, 1,000 words a label
 - rank: an epoch of the ranker, from 20 of its steps
@@ -171,7 +171,7 @@ def lists_for(n_labels: int) -> Any:
 
 
 def rank(point: Point, _: Path, *, steps: int = 20) -> float:
-    """An epoch of so many batches of labels, from the first of them."""
+    """An epoch of so many batches of labels, from the first of them; every label was touched an epoch ago."""
     from plant.recipe.schema import Rank
     from plant.train.ranker import RankerTask, build_ranker
 
@@ -186,7 +186,12 @@ def rank(point: Point, _: Path, *, steps: int = 20) -> float:
         task.optimizer.zero_grad(set_to_none=True)
 
     learn(batches[0])  # compiles, and makes what the optimizer keeps
-    return cpu_seconds(lambda: [learn(labels) for labels in timed]) / len(timed) * len(batches)
+    seconds = 0.0
+    if task.rows is not None:
+        task.rows.step = len(batches)
+        seconds = cpu_seconds(task.rows.settle)  # the end of an epoch
+        task.rows.step = 2 * len(batches)
+    return seconds + cpu_seconds(lambda: [learn(labels) for labels in timed]) / len(timed) * len(batches)
 
 
 def model_of(n_labels: int) -> Any:
@@ -335,7 +340,9 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
             for (step, against), own in series(rows).items():
                 if against == axis:
                     drawn = [row[axis] for row in own], [row[what] for row in own]
-                    panel.plot(*drawn, "o-", color=colours[step], markersize=3.5, linewidth=1.4, label=_legend(own, what))
+                    panel.plot(
+                        *drawn, "o-", color=colours[step], markersize=3.5, linewidth=1.4, label=_legend(own, what)
+                    )
             panel.set(xscale="log", yscale="log")
             panel.grid(alpha=0.25)
             panel.legend(fontsize=8, framealpha=0.8)

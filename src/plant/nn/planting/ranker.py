@@ -22,6 +22,8 @@ from plant.registry import Registry
 class BilinearRanker(nn.Module):
     """f(t, l) = e_t . e_l + b_t + b_l, as on the slides of the paper and in its public code."""
 
+    by_label = ("label_vectors", "label_bias")
+
     def __init__(self, n_tokens: int, n_labels: int, *, size: int = 128) -> None:
         super().__init__()
         self.token_vectors = _vectors(n_tokens, size)
@@ -33,8 +35,17 @@ class BilinearRanker(nn.Module):
         self, tokens: Int[Tensor, "asked_token"], labels: Int[Tensor, "asked_label"]
     ) -> Float[Tensor, "asked_label asked_token"]:
         """The scores of all pairs of these labels and tokens."""
-        shift = self.label_bias[labels].unsqueeze(1) + self.token_bias[tokens]
-        return torch.addmm(shift, self.label_vectors[labels], self.token_vectors[tokens].T)
+        return self.scores_of(tokens, self.label_vectors[labels], self.label_bias[labels])
+
+    def scores_of(
+        self,
+        tokens: Int[Tensor, "asked_token"],
+        vectors: Float[Tensor, "asked_label size"],
+        bias: Float[Tensor, "asked_label"],
+    ) -> Float[Tensor, "asked_label asked_token"]:
+        """The scores of labels that are given by their rows of `by_label`."""
+        shift = bias.unsqueeze(1) + self.token_bias[tokens]
+        return torch.addmm(shift, vectors, self.token_vectors[tokens].T)
 
     def pair_scores(self, tokens: Int[Tensor, "pair"], labels: Int[Tensor, "pair"]) -> Float[Tensor, "pair"]:
         """The scores of the pairs (tokens[i], labels[i])."""
@@ -47,6 +58,8 @@ class TwoLayerRanker(nn.Module):
 
     W1 [e_l ; e_t] is a sum of a label half and a token half, so each is computed once per label and once per token.
     """
+
+    by_label = ("label_vectors",)
 
     def __init__(self, n_tokens: int, n_labels: int, *, size: int = 128, hidden: int = 128) -> None:
         super().__init__()
@@ -62,8 +75,14 @@ class TwoLayerRanker(nn.Module):
         self, tokens: Int[Tensor, "asked_token"], labels: Int[Tensor, "asked_label"]
     ) -> Float[Tensor, "asked_label asked_token"]:
         """The scores of all pairs of these labels and tokens."""
-        label_half, token_half = self._label_half(labels), self._token_half(tokens)
-        return two_layer_scores(label_half, token_half, self.output) + self.output_bias
+        return self.scores_of(tokens, self.label_vectors[labels])
+
+    def scores_of(
+        self, tokens: Int[Tensor, "asked_token"], vectors: Float[Tensor, "asked_label size"]
+    ) -> Float[Tensor, "asked_label asked_token"]:
+        """The scores of labels that are given by their rows of `by_label`."""
+        label_half = vectors @ self.label_layer.T + self.hidden_bias
+        return two_layer_scores(label_half, self._token_half(tokens), self.output) + self.output_bias
 
     def pair_scores(self, tokens: Int[Tensor, "pair"], labels: Int[Tensor, "pair"]) -> Float[Tensor, "pair"]:
         """The scores of the pairs (tokens[i], labels[i]); halves are computed once per distinct token and label."""
