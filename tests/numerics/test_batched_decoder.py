@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from plant.errors import InputError
 from plant.nn.classifier import Classifier
@@ -216,3 +217,35 @@ def test_a_form_that_is_none_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(VARIABLE, "numba")
     with pytest.raises(InputError, match="PLANT_FORMS is 'numba'"):
         compiled_for(torch.device("cpu"))
+
+
+class Launches(TorchDispatchMode):
+    """Counts the operations on the device, forward and backward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):  # type: ignore[no-untyped-def]
+        found = function(*arguments, **(options or {}))
+        self.count += isinstance(found, Tensor) and found.device.type == "meta"
+        return found
+
+
+def launches(decoder: PlantedDecoder, lengths: tuple[int, ...]) -> int:
+    here = documents(lengths)
+    there = Encoded(
+        here.states.detach().to("meta").requires_grad_(), here.tokens.to("meta"), here.mask.to("meta"),
+        on_host=OnHost(here.tokens, here.mask),
+    )  # fmt: skip
+    targets = targets_for(here).to("meta")
+    with Launches() as counted:
+        decoder.loss(there, targets).backward()
+    return counted.count
+
+
+@pytest.mark.parametrize("name", ["all", "not learned", "not learned, two-layer ranker", "listed"])
+def test_a_batch_takes_as_many_launches_as_a_document(name: str) -> None:
+    decoder = decoder_of(**SWITCHES[name]).to("meta")
+    launches(decoder, (13,))  # makes the gradients that later ones are added to
+    assert launches(decoder, (13, 20, 7, 40, 8)) == launches(decoder, (13, 20))
