@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,14 @@ def vocabulary(size: int) -> list[str]:
 
 def zipf(random: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.int64]:
     """Numbers of words; the n-th is drawn 1/n as often as the first."""
-    chances = np.cumsum(1 / np.arange(2, N_TOKENS))
-    return 2 + np.searchsorted(chances / chances[-1], random.random(shape)).clip(max=N_TOKENS - 3)
+    return 2 + np.searchsorted(chances(), random.random(shape)).clip(max=N_TOKENS - 3)
+
+
+@cache
+def chances() -> NDArray[np.float64]:
+    """The chance that a drawn word is one of the first n, for all n."""
+    sums = np.cumsum(1 / np.arange(2, N_TOKENS))
+    return sums / sums[-1]
 
 
 def drawn_codes(random: np.random.Generator, first: int, last: int, n_labels: int) -> NDArray[np.int64]:
@@ -328,6 +335,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """A panel for each of time and memory against notes, labels and length; both scales logarithmic."""
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     matplotlib.rcParams.update({"svg.hashsalt": "growth", "font.size": 9})
     figure = Figure(figsize=(11, 6.4), layout="constrained")
@@ -344,6 +352,10 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
                         *drawn, "o-", color=colours[step], markersize=3.5, linewidth=1.4, label=_legend(own, what)
                     )
             panel.set(xscale="log", yscale="log")
+            panel.xaxis.set_major_formatter("{x:,.0f}")
+            panel.yaxis.set_major_locator(LogLocator(subs=(1.0,) if what == "seconds" else (1.0, 2.0, 5.0)))
+            panel.yaxis.set_major_formatter("{x:,.4g}")
+            panel.yaxis.set_minor_formatter("")
             panel.grid(alpha=0.25)
             panel.legend(fontsize=8, framealpha=0.8)
     for panel, axis in zip(panels[1], SIZES, strict=True):
