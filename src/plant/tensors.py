@@ -27,24 +27,45 @@ class Subwords:
 
 
 @dataclass(frozen=True)
+class OnHost:
+    """Tokens and mask of a batch that went to another device, where reading them waits for nobody."""
+
+    tokens: Int[Tensor, "batch time"]
+    mask: Bool[Tensor, "batch time"]
+
+
+@dataclass(frozen=True)
 class Batch:
     """Documents padded to one length; `mask` is true at real tokens. `targets` has a column per label.
 
-    Sub-words are there for encoders that read them.
+    Sub-words are there for encoders that read them; `on_host` once the batch went to another device.
     """
 
     tokens: Int[Tensor, "batch time"]
     mask: Bool[Tensor, "batch time"]
     targets: Float[Tensor, "batch label"] | None = None
     subwords: Subwords | None = None
+    on_host: OnHost | None = None
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         targets = None if self.targets is None else self.targets.to(device)
         subwords = None if self.subwords is None else self.subwords.to(device)
+        leaves = self.tokens.device.type == "cpu" and torch.device(device).type != "cpu"
         return replace(
-            self, tokens=self.tokens.to(device), mask=self.mask.to(device), targets=targets, subwords=subwords
+            self,
+            tokens=self.tokens.to(device),
+            mask=self.mask.to(device),
+            targets=targets,
+            subwords=subwords,
+            on_host=OnHost(self.tokens, self.mask) if leaves else self.on_host,
         )
+
+    def within(self, time: slice) -> "Batch":
+        """Some positions of every document, without targets and sub-words."""
+        host = self.on_host
+        on_host = None if host is None else OnHost(host.tokens[:, time], host.mask[:, time])
+        return Batch(self.tokens[:, time], self.mask[:, time], on_host=on_host)
 
 
 @dataclass(frozen=True)
@@ -71,7 +92,8 @@ class Windows:
 class Encoded:
     """Token features of a batch; what stands where `mask` is false means nothing and must change nothing.
 
-    An encoder that reads sub-words in windows gives those too.
+    An encoder that reads sub-words in windows gives those too. `on_host` is as in `Batch`; without it, who needs to
+    know where words stand waits for the device.
     """
 
     states: Float[Tensor, "batch time size"]
@@ -79,6 +101,7 @@ class Encoded:
     mask: Bool[Tensor, "batch time"]
     windows: Windows | None = None
     subwords: Subwords | None = None
+    on_host: OnHost | None = None
 
     def document(self, row: int) -> "Encoded":
         """One document alone, without its padding."""

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from plant.tensors import Encoded
+from plant.nn.forms import sent
+from plant.tensors import Encoded, OnHost
 
 
 def masked_softmax(
@@ -40,6 +41,7 @@ class Packed:
     states: Float[Tensor, "position size"]
     tokens: Int[Tensor, "position"]
     lengths: tuple[tuple[int, ...], ...]  # of the segments of each document
+    host_tokens: Int[Tensor, "position"]  # the same on the host
 
     @property
     def segments(self) -> tuple[int, ...]:
@@ -49,12 +51,14 @@ class Packed:
 
 def pack(encoded: Encoded, *, segment: int) -> Packed:
     """Drop the padding and cut documents into segments of `segment` tokens; 0 leaves them whole."""
-    lengths = tuple(_cut(length, segment or length) for length in encoded.mask.sum(1).tolist())
-    states, tokens = encoded.states.flatten(0, 1), encoded.tokens.flatten()
-    if not bool(encoded.mask.all()):
-        real = encoded.mask.flatten().nonzero().squeeze(1)
-        states, tokens = states.index_select(0, real), tokens[real]
-    return Packed(states, tokens, lengths)
+    host = encoded.on_host or OnHost(encoded.tokens.cpu(), encoded.mask.cpu())
+    lengths = tuple(_cut(length, segment or length) for length in host.mask.sum(1).tolist())
+    states, tokens, host_tokens = encoded.states.flatten(0, 1), encoded.tokens.flatten(), host.tokens.flatten()
+    if not bool(host.mask.all()):
+        real = host.mask.flatten().nonzero().squeeze(1)
+        host_tokens = host_tokens[real]
+        states, tokens = states.index_select(0, sent(real, states.device)), sent(host_tokens, states.device)
+    return Packed(states, tokens, lengths, host_tokens)
 
 
 def unpack(

@@ -83,9 +83,11 @@ class Classifier(nn.Module):
         """The features of whole documents, however they are read."""
         known = batch if self.n_words is None else known_words(batch, self.n_words)
         if not self.segment:
-            return replace(self.encoder(known), tokens=batch.tokens)
+            encoded = self.encoder(known)
+            on_host = batch.on_host if encoded.mask is batch.mask else None  # some encoders read less than all
+            return replace(encoded, tokens=batch.tokens, on_host=on_host)
         states = torch.cat([part.states for part in self._read(known)], dim=1)
-        return Encoded(states, batch.tokens, batch.mask)
+        return Encoded(states, batch.tokens, batch.mask, on_host=batch.on_host)
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The loss of a batch with targets."""
@@ -106,9 +108,10 @@ class Classifier(nn.Module):
     def _read(self, batch: Batch) -> Iterator[Encoded]:
         """The features of one segment after the other."""
         carry: Any = None
-        for tokens, mask in zip(batch.tokens.split(self.segment, 1), batch.mask.split(self.segment, 1), strict=True):
-            states, carry = self._read_on(tokens, carry)
-            yield Encoded(states, tokens, mask)
+        for start in range(0, batch.tokens.shape[1], self.segment):
+            part = batch.within(slice(start, start + self.segment))
+            states, carry = self._read_on(part.tokens, carry)
+            yield Encoded(states, part.tokens, part.mask, on_host=part.on_host)
 
     def _read_on(self, tokens: Tensor, carry: Any) -> tuple[Tensor, Any]:
         assert isinstance(self.encoder, StatefulEncoder)  # or there would be no segments

@@ -15,7 +15,7 @@ from plant.evaluate.choosing.judge import Judge
 from plant.nn.classifier import Classifier
 from plant.nn.parts.protocols import reads_windows
 from plant.recipe.schema import Fit
-from plant.tensors import Batch, Encoded
+from plant.tensors import Batch, Encoded, OnHost
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
 from plant.train.phases import ParameterGroup, freeze, parameter_groups, phases
 from plant.train.precision import mixed_precision
@@ -132,7 +132,9 @@ class _ClassifierTask:
         for place, row in enumerate(rows):
             states[place, : len(self.states[row])] = self.states[row]
             mask[place, : len(self.states[row])] = True
-        return Encoded(states.to(self.runtime.device), batch.tokens, mask.to(self.runtime.device))
+        on_host = None if batch.on_host is None else OnHost(batch.on_host.tokens, mask)
+        device = self.runtime.device
+        return Encoded(states.to(device), batch.tokens, mask.to(device), on_host=on_host)
 
     @torch.no_grad()
     def _stored_states(self) -> list[Tensor] | None:

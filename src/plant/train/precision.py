@@ -4,8 +4,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
+from plant.nn.forms import compiled_for
+
 
 def mixed_precision(device: str, *, wanted: bool) -> AbstractContextManager[object]:
-    """Products in bfloat16 inside the block, on a GPU and if wanted."""
-    on_gpu = torch.device(device).type == "cuda"
-    return torch.autocast("cuda", dtype=torch.bfloat16) if on_gpu and wanted else nullcontext()
+    """Products in bfloat16 inside the block, if wanted: on a GPU, or where a CPU runs what a GPU would."""
+    kind = torch.device(device)
+    pays = kind.type in ("cuda", "cpu") and not compiled_for(kind)
+    return torch.autocast(kind.type, dtype=torch.bfloat16) if pays and wanted else nullcontext()

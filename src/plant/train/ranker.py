@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from plant.errors import RecipeError
+from plant.nn.forms import compiled_for
 from plant.nn.planting.lambdarank import lambdarank, ndcg_at
 from plant.nn.planting.ranker import RANKERS, Ranker, start_from
 from plant.nn.planting.ranker_store import CUTOFFS
@@ -20,8 +21,10 @@ from plant.recipe.schema import Rank
 from plant.relevance.grades import Grade, gains
 from plant.relevance.relevance import Relevance
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer
+from plant.train.rows import MOST, LazyRows
 from plant.train.seed import seeded
 
+BETAS = (0.9, 0.99)
 LEAST_GAIN = 1e-4  # of nDCG@k: less is a plateau
 SECONDS_BETWEEN_CHECKPOINTS = 20.0
 
@@ -45,7 +48,7 @@ def train_ranker(
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
 ) -> tuple[RankerEpoch, ...]:
     """Train in place until the plateau; goes on from the checkpoint where there is one of this very training."""
-    task = _RankerTask(ranker.to(runtime.device), relevance, recipe, seed)
+    task = RankerTask(ranker.to(runtime.device), relevance, recipe, seed)
     trainer = Trainer(
         RankerEpoch,
         [Phase("all", recipe.epochs)],
@@ -101,7 +104,7 @@ def ranking_quality(
 
 
 @dataclass(frozen=True)
-class _RankerTask:
+class RankerTask:
     """The order of the tokens in the list of each label."""
 
     model: Ranker
@@ -110,11 +113,22 @@ class _RankerTask:
     seed: int
 
     @cached_property
+    def rows(self) -> LazyRows | None:
+        """The rows of the labels, where there are so many that moving all of them at every step would cost most."""
+        if not moves_rows_lazily(len(self.relevance.codes), self.recipe, self.tokens.device):
+            return None
+        tables = {name: getattr(self.model, name) for name in self.model.by_label}
+        return LazyRows(tables, self.recipe.learning_rate, BETAS, self.recipe.weight_decay)
+
+    @cached_property
     def optimizer(self) -> Optimizer:
-        recipe = self.recipe
-        return torch.optim.AdamW(
-            self.model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.99), weight_decay=recipe.weight_decay
-        )
+        recipe, lazy = self.recipe, self.model.by_label if self.rows else ()
+        dense = [parameter for name, parameter in self.model.named_parameters() if name not in lazy]
+        optimizer = torch.optim.AdamW(dense, lr=recipe.learning_rate, betas=BETAS, weight_decay=recipe.weight_decay)
+        if self.rows is not None:
+            rows = self.rows
+            optimizer.register_step_post_hook(lambda *_: rows.update())
+        return optimizer
 
     @cached_property
     def tokens(self) -> Tensor:
@@ -127,7 +141,7 @@ class _RankerTask:
 
     def training_step(self, labels: NDArray[np.int64]) -> float:
         """The gradients come from the kernel; what adds up over an epoch is nDCG@k."""
-        scores = self.model.scores(self.tokens, torch.from_numpy(labels).to(self.tokens.device))
+        scores = self._scores(labels)
         lambdas = lambdarank(
             scores.detach().cpu().numpy(),  # gradients are made by the kernel, not by torch
             self.relevance.tokens[labels],
@@ -139,7 +153,14 @@ class _RankerTask:
         scores.backward(torch.from_numpy(lambdas.gradients).to(scores.device))
         return float(lambdas.ndcg.sum())
 
+    def _scores(self, labels: NDArray[np.int64]) -> Tensor:
+        if self.rows is not None:
+            return self.model.scores_of(self.tokens, *self.rows.lend(labels))
+        return self.model.scores(self.tokens, torch.from_numpy(labels).to(self.tokens.device))
+
     def validate(self, state: State[RankerEpoch]) -> RankerEpoch:
+        if self.rows is not None:
+            self.rows.settle()
         ndcg = state.loss_sum / max(1, len(self.relevance.codes))
         return RankerEpoch(state.epoch + 1, ndcg, round(state.seconds, 3))
 
@@ -147,15 +168,28 @@ class _RankerTask:
         return "rank", state.epoch * state.steps + state.step, self.recipe.epochs * state.steps
 
     def state_dicts(self) -> StateDicts:
-        return {"model": self.model.state_dict()}
+        rows = {} if self.rows is None else {"rows": self.rows.state_dict()}
+        return {"model": self.model.state_dict(), **rows}
 
     def load_state_dicts(self, saved: StateDicts) -> None:
         self.model.load_state_dict(dict(saved["model"]))
+        if self.rows is not None:
+            self.rows.load_state_dict(saved["rows"])
+
+
+def moves_rows_lazily(n_labels: int, recipe: Rank, device: torch.device) -> bool:
+    """Whether an epoch has so many steps that a row's last gradient is forgotten before it is touched again.
+
+    Then a dense optimizer would go over all labels for each few of them; only a GPU does that as if it were nothing.
+    """
+    return compiled_for(device) and n_labels > MOST * recipe.labels_per_batch
 
 
 def _fingerprint(ranker: Ranker, relevance: Relevance, recipe: Rank, seed: int) -> str:
     """A digest of all that the trained weights depend on, the starting weights among it."""
-    digest = hashlib.sha256(json.dumps([asdict(recipe), seed, relevance.codes]).encode())
+    lazy = moves_rows_lazily(len(relevance.codes), recipe, ranker.token_vectors.device)
+    about = [asdict(recipe), seed, relevance.codes, *["lazy rows"] * lazy]
+    digest = hashlib.sha256(json.dumps(about).encode())
     starting = [tensor.cpu().numpy() for tensor in ranker.state_dict().values()]
     for array in (relevance.tokens, relevance.scores, *starting):
         digest.update(np.ascontiguousarray(array).data)

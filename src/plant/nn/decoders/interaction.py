@@ -32,7 +32,7 @@ from plant.nn.matching.search import (
     similar_words,
 )
 from plant.store.ragged import offsets
-from plant.tensors import Decoded, Encoded
+from plant.tensors import Decoded, Encoded, OnHost
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.values import Amount, Cosine, Count, Natural, small
 
@@ -131,7 +131,8 @@ class Interaction(nn.Module):
     def places(self, encoded: Encoded) -> Places:
         """The best match of each label in each document."""
         device = encoded.tokens.device
-        tokens = [row[mask] for row, mask in zip(encoded.tokens.cpu(), encoded.mask.cpu(), strict=True)]
+        host = encoded.on_host or OnHost(encoded.tokens.cpu(), encoded.mask.cpu())
+        tokens = [row[mask] for row, mask in zip(host.tokens, host.mask, strict=True)]
         similar, numbered = self._similar(tokens)
         found = [self._in_document(similar, row) for row in numbered]
         rows = np.repeat(np.arange(len(found)), [len(one[0].names) for one in found])

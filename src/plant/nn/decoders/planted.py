@@ -20,8 +20,10 @@ from torch import Tensor, nn
 from plant.errors import RecipeError
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.forms import compiled_for
 from plant.nn.parts.protocols import StaticRelevance
 from plant.nn.planting.attending import Attending
+from plant.nn.planting.batched import Look, PlantedScores, StaticLists, batched_logits, batched_loss
 from plant.nn.planting.focus import Focusing, focused_attention
 from plant.nn.planting.fused import Segments, fused_logits, fused_loss
 from plant.nn.planting.inattention import LabelsByToken, distinct
@@ -122,6 +124,8 @@ class PlantedDecoder(nn.Module):
         """The logits without the bias."""
         if self.listing is not None:
             return self.listing.evidence(self._seen(encoded))
+        if not compiled_for(self.prior.device):
+            return batched_logits(*self._look(encoded), torch.zeros_like(self.prior))
         segments, packed, tensors = self._prepared(encoded)
         return fused_logits(segments, packed.lengths, torch.zeros_like(self.prior), tensors)
 
@@ -134,6 +138,8 @@ class PlantedDecoder(nn.Module):
         """The mean binary cross-entropy, faster than through the logits."""
         if self.listing is not None:
             return self.listing.loss(self._seen(encoded), self.prior, targets)
+        if not compiled_for(self.prior.device):
+            return batched_loss(*self._look(encoded), self.prior, targets=targets)
         segments, packed, tensors = self._prepared(encoded)
         return fused_loss(segments, packed.lengths, self.prior, tensors, targets=targets)
 
@@ -179,6 +185,17 @@ class PlantedDecoder(nn.Module):
         states = self.learned.dropout(packed.states).to(self.learned.weights.dtype)  # mixed precision ends here
         return Focusing(planting, self.k), packed, (states, self.learned.weights, self.scales, *trained)
 
+    def _look(self, encoded: Encoded) -> tuple[Packed, Look]:
+        """The batch and what looks at it, for devices without kernels of ours."""
+        packed = pack(encoded, segment=self.segment)
+        static, planted = self._static(), self._ranked()
+        sources = {
+            "static": static and StaticLists(static.lists, self.list_bounds, static.normalised),
+            "planted": planted and PlantedScores(planted.pieces, planted.inattention),
+            "k": self.k,
+        }
+        return packed, self.learned.look(packed, self.scales, **sources)
+
     def _planting(self, packed: Packed) -> Planting:
         segments = tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))
         return Planting(segments, static=self._static(), ranked=self._ranked())
@@ -202,6 +219,7 @@ class PlantedDecoder(nn.Module):
     def _keep_lists(self, relevance: StaticRelevance) -> None:
         """Buffers that a saved model leaves out: they come from the relevance, which is saved once and whole."""
         lists = relevance.by_token()
+        self.list_bounds = lists.starts  # read on the host whatever the device
         self.list_starts: Tensor
         self.list_labels: Tensor
         self.list_scores: Tensor

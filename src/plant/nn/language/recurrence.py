@@ -13,6 +13,8 @@ from numpy import exp, tanh, zeros_like
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from plant.nn.forms import compiled_for
+
 State = tuple[Float[Tensor, "batch size"], Float[Tensor, "batch size"]]
 """The hidden and the cell state of a layer."""
 
@@ -26,7 +28,7 @@ def run_layer(
     bias: Float[Tensor, "gates"],
 ) -> tuple[Float[Tensor, "batch time size"], State]:
     """The states of one layer and the last of them; gates lie as in `nn.LSTM`: input, forget, cell, output."""
-    if len(inputs) == 1 and inputs.device.type == "cpu" and torch.is_grad_enabled():
+    if len(inputs) == 1 and compiled_for(inputs.device) and torch.is_grad_enabled():
         gates = torch.nn.functional.linear(inputs[0], input_weight, bias)
         states, hidden, cell = _OneDocument.apply(gates, state[0][0], state[1][0], recurrent_weight)  # type: ignore[no-untyped-call]
         return states.unsqueeze(0), (hidden.unsqueeze(0), cell.unsqueeze(0))

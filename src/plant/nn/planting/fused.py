@@ -4,7 +4,8 @@ A document is one segment or several; each says something for every label, and w
 separates over labels, so `fused_loss` computes loss and gradients of a chunk of labels at once; `fused_logits` serves
 any other loss and computes the chunk again in the backward pass. What a segment says is for others to tell: learned
 attention (`plant.nn.planting.attending`), or planted attention alone (`plant.nn.planting.focus`). Documents are
-treated one by one: a document's logits do not depend, not even in the last bit, on its batch.
+treated one by one: a document's logits do not depend, not even in the last bit, on its batch. For CPUs; what other
+devices run is `plant.nn.planting.batched`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 ENTRIES_ON_CPU = 400_000  # of an array [label, position]: three of them stay in the cache that a core has for itself
-ENTRIES_ON_GPU = 50_000_000
 
 Back = Callable[[Float[Tensor, "label"]], None]
 """Called once, as `back(slope)`: adds the gradients of the labels' evidence times slope."""
@@ -115,9 +115,8 @@ class _Document:
     of_bias: Tensor | None
 
     def chunks(self) -> Iterator[range]:
-        """Runs of labels whose arrays [label, position] stay in a CPU's cache, or fill a GPU."""
-        entries = ENTRIES_ON_CPU if self.bias.device.type == "cpu" else ENTRIES_ON_GPU
-        size, n_labels = max(16, entries // max(self.length, 1)), len(self.bias)
+        """Runs of labels whose arrays [label, position] stay in a CPU's cache."""
+        size, n_labels = max(16, ENTRIES_ON_CPU // max(self.length, 1)), len(self.bias)
         return (range(start, min(start + size, n_labels)) for start in range(0, n_labels, size))
 
     def forward(self, labels: range) -> tuple[Float[Tensor, "label"], Back]:

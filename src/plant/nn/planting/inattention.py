@@ -12,6 +12,8 @@ from jaxtyping import Float, Int
 from numba import njit
 from torch import Tensor
 
+from plant.nn.forms import compiled_for
+
 
 @dataclass(frozen=True)
 class Distinct:
@@ -43,7 +45,7 @@ def distinct(tokens: Int[Tensor, "position"]) -> Distinct:
 
 def survivors(scores: Float[Tensor, "label token"], document: Distinct, k: int) -> Survivors:
     """The `k` positions of highest score for each label; of equal scores, those that stand first."""
-    form = survivors_numba if scores.device.type == "cpu" else survivors_torch
+    form = survivors_numba if compiled_for(scores.device) else survivors_torch
     return form(scores, document, min(k, len(document.place)))
 
 
@@ -75,21 +77,28 @@ class LabelsByToken:
 
 def relevance_rows(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
     """The relevance of each distinct token for some labels; zero where a label does not list it."""
-    form = relevance_rows_numba if lists.scores.device.type == "cpu" else relevance_rows_torch
+    form = relevance_rows_numba if compiled_for(lists.scores.device) else relevance_rows_torch
     return form(lists, document, labels)
 
 
 def relevance_rows_torch(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
     """`relevance_rows` by a scatter."""
-    first, last = lists.starts[document.tokens], lists.starts[document.tokens + 1]
-    places = torch.arange(len(first), device=first.device).repeat_interleave(last - first)
-    before = torch.cat([first.new_zeros(1), (last - first).cumsum(0)[:-1]])
-    entries = torch.arange(len(places), device=first.device) + (first - before)[places]
-    inside = (lists.labels[entries] >= labels.start) & (lists.labels[entries] < labels.stop)
-    entries, places = entries[inside], places[inside]
-    rows = lists.scores.new_zeros(len(labels), len(document.tokens))
-    rows[lists.labels[entries].long() - labels.start, places] = lists.scores[entries]
-    return rows
+    sizes = lists.starts[document.tokens + 1] - lists.starts[document.tokens]
+    return relevance_of(lists, document.tokens, labels, int(sizes.sum()))
+
+
+def relevance_of(
+    lists: LabelsByToken, tokens: Int[Tensor, "token"], labels: range, entries: int
+) -> Float[Tensor, "label token"]:
+    """The relevance of tokens for some labels; who knows how many `entries` their lists have waits for no device."""
+    first, sizes = lists.starts[tokens], lists.starts[tokens + 1] - lists.starts[tokens]
+    places = torch.arange(len(first), device=first.device).repeat_interleave(sizes, output_size=entries)
+    listed = torch.arange(entries, device=first.device) + (first - (sizes.cumsum(0) - sizes))[places]
+    wanted = lists.labels[listed].long() - labels.start
+    outside = (wanted < 0) | (wanted >= len(labels))
+    rows = lists.scores.new_zeros(len(labels) + 1, len(tokens))  # what is not asked for goes into the last
+    rows[torch.where(outside, len(labels), wanted), places] = lists.scores[listed]
+    return rows[:-1]
 
 
 def relevance_rows_numba(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:

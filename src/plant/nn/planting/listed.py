@@ -18,9 +18,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.nn.attention import Packed
+from plant.nn.forms import compiled_for, full_precision, sent
 from plant.nn.parts.protocols import StaticRelevance
 from plant.nn.planting import listed_step
-from plant.nn.planting.fused import fused_logits, fused_loss
 from plant.nn.planting.listed_notes import ListedNotes, read_notes
 from plant.nn.planting.listed_step import Constants, ListedStep, Rooms
 from plant.nn.planting.listed_torch import Listed
@@ -70,18 +70,16 @@ class Listing(nn.Module):
         if compiled(seen):
             return listed_step.evidence_of(*self._step(seen))
         listed, tensors = self._plain(seen)
-        return fused_logits(listed, seen.packed.lengths, seen.weights.new_zeros(self.n_labels), tensors)
+        with full_precision(seen.weights.device):
+            return listed.evidence([len(document) for document in seen.packed.lengths], tensors)
 
     def loss(
         self, seen: Seen, bias: Float[Tensor, "label"], targets: Float[Tensor, "batch label"]
     ) -> Float[Tensor, ""]:
         """The mean binary cross-entropy."""
-        if not torch.is_grad_enabled():
-            return F.binary_cross_entropy_with_logits(self.evidence(seen) + bias, targets)
-        if compiled(seen):
+        if torch.is_grad_enabled() and compiled(seen):
             return listed_step.loss_of(*self._step(seen), bias, targets)
-        listed, tensors = self._plain(seen)
-        return fused_loss(listed, seen.packed.lengths, bias, tensors, targets=targets)
+        return F.binary_cross_entropy_with_logits(self.evidence(seen) + bias, targets)
 
     @torch.no_grad()
     def attention(self, seen: Seen, labels: Int[Tensor, "asked"]) -> list[Float[Tensor, "asked position"]]:
@@ -93,12 +91,12 @@ class Listing(nn.Module):
             found = listed_step.attention_of(*self._step(seen, asked), asked, len(seen.packed.tokens))
         else:
             listed, tensors = self._plain(seen, asked)
-            found = listed.attention(seen.packed.segments, tensors, asked)
+            found = listed.attention(tensors, asked)
         return [rows[places] for rows in found]
 
     def _step(self, seen: Seen, asked: Int[Tensor, "asked"] | None = None) -> tuple[ListedStep, tuple[Tensor, ...]]:
         """The compiled form."""
-        notes = self._notes(seen.packed.tokens, seen.packed.lengths, asked)
+        notes = self._notes(seen.packed.host_tokens, seen.packed.lengths, asked)
         fitted = None if self.training or torch.is_grad_enabled() else self._fitted(seen.ranker)
         with torch.autocast("cpu", enabled=False):  # mixed precision ends here
             half = None if fitted is None else fitted.label_half
@@ -109,11 +107,11 @@ class Listing(nn.Module):
 
     def _plain(self, seen: Seen, asked: Int[Tensor, "asked"] | None = None) -> tuple[Listed, tuple[Tensor, ...]]:
         """The form of any device; each segment is read like a document."""
-        notes = self._notes(seen.packed.tokens, [(length,) for length in seen.packed.segments], asked)
+        notes = self._notes(seen.packed.host_tokens, [(length,) for length in seen.packed.segments], asked)
         ranker: tuple[Tensor, ...] = ()
         if seen.ranker is not None:
-            with torch.autocast(seen.weights.device.type, enabled=False):
-                ranker = in_pieces(seen.ranker).tensors(torch.from_numpy(notes.tokens).to(seen.weights.device))
+            with full_precision(seen.weights.device):
+                ranker = in_pieces(seen.ranker).tensors(sent(torch.from_numpy(notes.tokens), seen.weights.device))
         listed = Listed(notes, self.values, self.k, self.static, self.normalised, planted=seen.ranker is not None)
         return listed, (seen.packed.states, seen.weights, seen.scales, *ranker)
 
@@ -123,7 +121,7 @@ class Listing(nn.Module):
         asked = np.full(self.n_labels, labels is None, np.uint8)
         if labels is not None:
             asked[labels.cpu().numpy()] = 1
-        return read_notes(tokens.cpu().numpy(), lengths, self.starts, self.labels, asked, k=self.k)
+        return read_notes(tokens.numpy(), lengths, self.starts, self.labels, asked, k=self.k)
 
     def _fitted(self, ranker: Ranker | None) -> Constants | None:
         """What the ranker said so far, as long as nothing changes it."""
@@ -139,7 +137,7 @@ class Listing(nn.Module):
 
 def compiled(seen: Seen) -> bool:
     """Whether kernels can do it."""
-    return seen.weights.device.type == "cpu" and seen.weights.dtype in (torch.float32, torch.float64)
+    return compiled_for(seen.weights.device) and seen.weights.dtype in (torch.float32, torch.float64)
 
 
 def _version(tensor: Tensor) -> int:

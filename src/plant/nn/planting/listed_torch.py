@@ -1,11 +1,11 @@
-"""The plain form of sparse planting, for every device: what segments say, some labels at a time.
+"""The plain form of sparse planting, for every device: what all segments of a batch say, some pairs at a time.
 
 Which pairs there are is found out on the host; of what depends on the device nothing is waited for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,16 +13,19 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from plant.nn.planting.fused import Back, Segment
+from plant.nn.forms import sent
 from plant.nn.planting.listed_notes import Array, ListedNotes
+
+ENTRIES = 100_000_000  # of an array [found label, size of the states]
 
 
 @dataclass(frozen=True)
 class Listed:
-    """`Segments` under sparse planting; each segment is a document of the notes.
+    """Sparse planting of a batch; each segment is a document of the notes.
 
-    Their tensors are states, weights and scales, then those of the ranker (`ranker_pieces`).
+    Its tensors are states, weights and scales, then those of the ranker (`ranker_pieces`) for the notes' tokens.
     """
 
     notes: ListedNotes
@@ -32,38 +35,47 @@ class Listed:
     normalised: bool
     planted: bool
 
-    def of(self, number: int, span: slice, tensors: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> Segment:
-        return _Segment(self, number, span, tensors, gradients).evidence
+    def evidence(self, segments: Sequence[int], tensors: Sequence[Tensor]) -> Float[Tensor, "document label"]:
+        """The states under the shares of all sources, as each label weighs them; documents have so many segments."""
+        states, weights, *_ = tensors
+        of_chunk = partial(_evidence, self, tensors)
+        chunks = list(_chunks(self.notes, max(16, ENTRIES // states.shape[1])))
+        if len(chunks) > 1 and torch.is_grad_enabled():  # computed again in the backward pass
+            of_chunk = partial(checkpoint, of_chunk, use_reentrant=False, preserve_rng_state=False)
+        logits = weights.new_zeros(len(segments) * len(weights)) + _idle(tensors[3:])
+        documents = np.repeat(np.arange(len(segments)), segments)
+        for found in chunks:
+            cells = documents[found.owners] * len(weights) + self.notes.pairs.labels[found.numbers]
+            logits = logits.index_add(0, sent(torch.from_numpy(cells), logits.device), of_chunk(found))
+        return logits.view(len(segments), len(weights))
 
     def attention(
-        self, lengths: Sequence[int], tensors: Sequence[Tensor], labels: Int[Tensor, "asked"]
+        self, tensors: Sequence[Tensor], labels: Int[Tensor, "asked"]
     ) -> list[Float[Tensor, "asked position"]]:
         """The weights of each source over all segments, for rising labels whose pairs the notes were read for."""
-        spans = (slice(*bounds) for bounds in pairwise(accumulate(lengths, initial=0)))
-        columns = [self._attention_in(number, span, tensors, labels) for number, span in enumerate(spans)]
-        return [torch.cat(source, dim=1) for source in zip(*columns, strict=True)]
+        states, _, _, *ranker = tensors
+        asked = _asked(self, _all_found(self.notes))
+        columns = torch.searchsorted(labels, asked.labels)[asked.kept_found]
+        return [_spread(focus, columns, (len(labels), len(states))) for focus in _foci(self, asked, ranker)]
 
-    def _attention_in(
-        self, number: int, span: slice, tensors: Sequence[Tensor], labels: Int[Tensor, "asked"]
-    ) -> list[Float[Tensor, "asked position"]]:
-        asked = _asked(self, number, span, range(len(tensors[1])))
-        columns = torch.searchsorted(labels, asked.labels.to(labels.device))
-        parts = _parts(self.notes, number, span, tensors, slice(None))
-        ranker = [tensor[part] for tensor, part in zip(tensors, parts, strict=True)][3:]
-        foci = _foci(self, asked, ranker, first_label=0)
-        return [_spread(focus, columns[asked.kept_found], (len(labels), span.stop - span.start)) for focus in foci]
+
+class _Found(NamedTuple):
+    """Found labels of all segments: their numbers among the pairs, and whose they are."""
+
+    numbers: Array
+    owners: Array
 
 
 class _Asked(NamedTuple):
-    """The pairs of a segment with some labels, and a row for each of the positions that they may keep."""
+    """The pairs of some found labels, and a row for each of the positions that they may keep."""
 
     labels: Int[Tensor, "found"]
     pair_found: Int[Tensor, "pair"]
-    pair_places: Int[Tensor, "pair"]  # within the segment
+    pair_places: Int[Tensor, "pair"]
     pair_entries: Int[Tensor, "pair"]
     row_pairs: Int[Tensor, "row"]  # by found label, then by position
     row_found: Int[Tensor, "row"]
-    row_positions: Int[Tensor, "row"]  # within the segment
+    row_positions: Int[Tensor, "row"]
     kept: Int[Tensor, "kept"]  # the first k rows of each found label, once they are in order
     kept_found: Int[Tensor, "kept"]
     starts: Int[Tensor, "found"]  # where the kept rows of each begin
@@ -76,49 +88,16 @@ class _Focus(NamedTuple):
     shares: Float[Tensor, "kept"]
 
 
-@dataclass(frozen=True)
-class _Segment:
-    listed: Listed
-    number: int
-    span: slice
-    tensors: Sequence[Tensor]
-    gradients: Sequence[Tensor | None]
-
-    def evidence(self, labels: range) -> tuple[Float[Tensor, "label"], Back]:
-        """The states under the shares of all sources, as each label weighs them."""
-        asked = _asked(self.listed, self.number, self.span, labels)
-        nothing, places = self.tensors[1].new_zeros(len(labels)), asked.labels - labels.start
-        if not len(asked.labels):
-            return nothing, lambda slope: None
-        parts = _parts(self.listed.notes, self.number, self.span, self.tensors, slice(labels.start, labels.stop))
-        every = list(zip(self.tensors, self.gradients, parts, strict=True))
-        leaves = [tensor[part].detach().requires_grad_(gradient is not None) for tensor, gradient, part in every]
-        with torch.set_grad_enabled(any(leaf.requires_grad for leaf in leaves)):
-            evidence = _evidence(self.listed, asked, leaves, labels.start)
-
-        def back(slope: Tensor) -> None:
-            if not evidence.requires_grad:
-                return
-            learned = [
-                (leaf, gradient[part])
-                for leaf, (_, gradient, part) in zip(leaves, every, strict=True)
-                if gradient is not None
-            ]
-            found = torch.autograd.grad(evidence, [leaf for leaf, _ in learned], slope[places], allow_unused=True)
-            for (_, into), gradient in zip(learned, found, strict=True):
-                if gradient is not None:
-                    into += gradient
-
-        return nothing.index_copy(0, places, evidence.detach()), back
+def _all_found(notes: ListedNotes) -> _Found:
+    spans = [notes.found_in(segment) for segment in range(len(notes))]
+    numbers = np.concatenate([np.arange(0), *(np.arange(first, last) for first, last in spans)])
+    return _Found(numbers, np.repeat(np.arange(len(notes)), [last - first for first, last in spans]))
 
 
-def _parts(notes: ListedNotes, number: int, span: slice, tensors: Sequence[Tensor], labels: slice) -> list[slice]:
-    """The rows of each tensor that a segment and some labels need."""
-    places, whole = slice(*(int(bound) for bound in notes.places_in(number))), slice(None)
-    ways: tuple[slice, ...] = ()
-    if len(tensors) > 3:
-        ways = (places, places, labels, labels) if _bilinear(tensors[3:]) else (places, labels, whole, whole)
-    return [span, labels, whole, *ways]
+def _chunks(notes: ListedNotes, size: int) -> Iterator[_Found]:
+    every = _all_found(notes)
+    for start in range(0, len(every.numbers), size):
+        yield _Found(every.numbers[start : start + size], every.owners[start : start + size])
 
 
 def _bilinear(ranker: Sequence[Tensor]) -> bool:
@@ -126,24 +105,23 @@ def _bilinear(ranker: Sequence[Tensor]) -> bool:
     return ranker[1].dim() == 1
 
 
-def _evidence(listed: Listed, asked: _Asked, leaves: Sequence[Tensor], first_label: int) -> Float[Tensor, "found"]:
-    states, weights, scales, *ranker = leaves
-    own = weights[asked.labels - first_label]
-    foci = _foci(listed, asked, ranker, first_label=first_label)
+def _evidence(listed: Listed, tensors: Sequence[Tensor], found: _Found) -> Float[Tensor, "found"]:
+    states, weights, scales, *ranker = tensors
+    asked = _asked(listed, found)
     pooled = [
         F.embedding_bag(focus.positions, states, asked.starts, mode="sum", per_sample_weights=scale * focus.shares)
-        for focus, scale in zip(foci, scales, strict=True)
+        for focus, scale in zip(_foci(listed, asked, ranker), scales, strict=True)
     ]
-    return torch.linalg.vecdot(torch.stack(pooled).sum(0), own)
+    return torch.linalg.vecdot(torch.stack(pooled).sum(0), weights.index_select(0, asked.labels))
 
 
-def _foci(listed: Listed, asked: _Asked, ranker: Sequence[Tensor], *, first_label: int) -> list[_Focus]:
-    """The focus of each source, static then planted; the ranker's rows of labels begin at the first label."""
+def _foci(listed: Listed, asked: _Asked, ranker: Sequence[Tensor]) -> list[_Focus]:
+    """The focus of each source, static then planted."""
     foci = []
     if listed.static:
         foci.append(_static(asked, listed.values[asked.pair_entries], normalised=listed.normalised))
     if listed.planted:
-        pair_labels = asked.labels[asked.pair_found] - first_label
+        pair_labels = asked.labels[asked.pair_found]
         foci.append(_planted(asked, _pair_scores(ranker, asked.pair_places, pair_labels)))
     return foci
 
@@ -175,6 +153,11 @@ def _best(asked: _Asked, scores: Float[Tensor, "pair"]) -> Int[Tensor, "kept"]:
     return falling[asked.row_found[falling].argsort(stable=True)][asked.kept]
 
 
+def _idle(ranker: Sequence[Tensor]) -> Float[Tensor, ""] | float:
+    """Nothing; but the last bias, which cancels in a softmax, gets a gradient of zero, and so decays like the rest."""
+    return 0.0 * ranker[-1].sum() if ranker else 0.0
+
+
 def _pair_scores(
     ranker: Sequence[Tensor], places: Int[Tensor, "pair"], labels: Int[Tensor, "pair"]
 ) -> Float[Tensor, "pair"]:
@@ -186,24 +169,23 @@ def _pair_scores(
     return (token_half[places] + label_half[labels]).relu() @ output
 
 
-def _asked(listed: Listed, number: int, span: slice, labels: range) -> _Asked:
-    notes, device = listed.notes, listed.values.device
-    first, last = notes.found_in(number)
-    first, last = first + np.searchsorted(notes.pairs.labels[first:last], [labels.start, labels.stop])
-    firsts, lasts = notes.pairs.firsts[first:last], notes.pairs.lasts[first:last]
-    pairs = slice(firsts[0], lasts[-1]) if last > first else slice(0, 0)
-    places, pair_found = notes.pairs.places[pairs], np.repeat(np.arange(last - first), lasts - firsts)
+def _asked(listed: Listed, found: _Found) -> _Asked:
+    notes, device, n = listed.notes, listed.values.device, len(found.numbers)
+    firsts, lasts = notes.pairs.firsts[found.numbers], notes.pairs.lasts[found.numbers]
+    pair_found = np.repeat(np.arange(n), lasts - firsts)
+    pairs = np.repeat(firsts, lasts - firsts) + _counted(lasts - firsts)
+    places = notes.pairs.places[pairs]
     row_pairs, row_positions = _rows(notes, places, pair_found)
     row_found = pair_found[row_pairs]
-    sizes = np.bincount(row_found, minlength=last - first)
+    sizes = np.bincount(row_found, minlength=n)
     kept = np.minimum(sizes, listed.k)
     arrays = (
-        notes.pairs.labels[first:last], pair_found, places - notes.place_bounds[number], notes.pairs.entries[pairs],
-        row_pairs, row_found, row_positions - span.start,
-        np.repeat(np.cumsum(sizes) - sizes, kept) + _counted(kept), np.repeat(np.arange(len(kept)), kept),
+        notes.pairs.labels[found.numbers], pair_found, places, notes.pairs.entries[pairs],
+        row_pairs, row_found, row_positions,
+        np.repeat(np.cumsum(sizes) - sizes, kept) + _counted(kept), np.repeat(np.arange(n), kept),
         np.cumsum(kept) - kept,
     )  # fmt: skip
-    return _Asked(*(torch.from_numpy(array.astype(np.int64)).to(device, non_blocking=True) for array in arrays))
+    return _Asked(*(sent(torch.from_numpy(array.astype(np.int64)), device) for array in arrays))
 
 
 def _rows(notes: ListedNotes, places: Array, pair_found: Array) -> tuple[Array, Array]:

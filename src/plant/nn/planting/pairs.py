@@ -1,11 +1,15 @@
 """Kernels of the two-layer ranker, w . relu(label half + token half): all scores of some labels and tokens, and back.
 
-A numba form for the CPU and a plain torch form for every other device; neither holds an array label x token x hidden.
+A numba form for the CPU and a plain torch form for every other device; neither holds an array label x token x hidden,
+but the second for some labels at a time.
 """
 
+import torch
 from jaxtyping import Float, Int
 from numba import njit
 from torch import Tensor, where
+
+ENTRIES_AT_ONCE = 1 << 23  # of an array [label, token, hidden]
 
 
 def two_layer_scores_torch(
@@ -13,11 +17,12 @@ def two_layer_scores_torch(
     token_half: Float[Tensor, "token hidden"],
     output: Float[Tensor, "hidden"],
 ) -> Float[Tensor, "label token"]:
-    """Scores without the output bias, one hidden unit at a time: nothing of size label x token x hidden."""
-    scores = output.new_zeros(len(label_half), len(token_half))
-    for unit, weight in enumerate(output):
-        scores += weight * (label_half[:, unit].unsqueeze(1) + token_half[:, unit]).relu()
-    return scores
+    """Scores without the output bias, some labels at a time: few launches, and little of label x token x hidden."""
+    blocks = [
+        (labels.unsqueeze(1) + token_half).relu() @ output
+        for labels in label_half.split(_labels_at_once(len(token_half), len(output)))
+    ]
+    return torch.cat(blocks)
 
 
 def two_layer_gradients_torch(
@@ -31,12 +36,18 @@ def two_layer_gradients_torch(
     of_output: Float[Tensor, "hidden"],
 ) -> None:
     """Add the gradients of the survivors' scores to the last three arguments."""
-    for unit, weight in enumerate(output):
-        hidden = label_half[:, unit].unsqueeze(1) + token_half[:, unit][places]
-        open_slopes = where(hidden > 0, slopes, 0.0)
-        of_output[unit] += (open_slopes * hidden).sum()
-        of_labels[:, unit] += weight * open_slopes.sum(1)
-        of_tokens[:, unit].index_add_(0, places.flatten(), weight * open_slopes.flatten())
+    size = _labels_at_once(places.shape[1], len(output))
+    every = (tensor.split(size) for tensor in (label_half, places, slopes, of_labels))
+    for labels, survivors, ask, of_block in zip(*every, strict=True):
+        hidden = labels.unsqueeze(1) + token_half[survivors]  # [label, kept, hidden]
+        asked = where(hidden > 0, ask.unsqueeze(-1), 0.0)
+        of_output += (asked * hidden).sum((0, 1))
+        of_block += asked.sum(1) * output
+        of_tokens.index_add_(0, survivors.flatten(), (asked * output).flatten(0, 1))
+
+
+def _labels_at_once(n_tokens: int, hidden: int) -> int:
+    return max(1, ENTRIES_AT_ONCE // max(1, n_tokens * hidden))
 
 
 def two_layer_scores_numba(

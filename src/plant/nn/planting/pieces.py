@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from plant.nn.forms import compiled_for
 from plant.nn.planting.pairs import two_layer_gradients_numba, two_layer_gradients_torch
 from plant.nn.planting.ranker import BilinearRanker, Ranker, TwoLayerRanker, two_layer_scores
 
@@ -114,6 +115,6 @@ class TwoLayerPieces:
     ) -> None:
         token_half, label_half, output, _ = tensors
         room = [torch.zeros_like(t) if g is None else g for t, g in zip(tensors, gradients, strict=True)]
-        form = two_layer_gradients_numba if output.device.type == "cpu" else two_layer_gradients_torch
+        form = two_layer_gradients_numba if compiled_for(output.device) else two_layer_gradients_torch
         form(label_half[labels], token_half[tokens], output, places, slopes, room[1][labels], room[0][tokens], room[2])
         room[3].add_(slopes.sum())

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from plant.nn.forms import compiled_for
 from plant.nn.planting.pairs import (
     two_layer_gradients_numba,
     two_layer_gradients_torch,
@@ -21,6 +22,8 @@ from plant.registry import Registry
 class BilinearRanker(nn.Module):
     """f(t, l) = e_t . e_l + b_t + b_l, as on the slides of the paper and in its public code."""
 
+    by_label = ("label_vectors", "label_bias")
+
     def __init__(self, n_tokens: int, n_labels: int, *, size: int = 128) -> None:
         super().__init__()
         self.token_vectors = _vectors(n_tokens, size)
@@ -32,8 +35,17 @@ class BilinearRanker(nn.Module):
         self, tokens: Int[Tensor, "asked_token"], labels: Int[Tensor, "asked_label"]
     ) -> Float[Tensor, "asked_label asked_token"]:
         """The scores of all pairs of these labels and tokens."""
-        shift = self.label_bias[labels].unsqueeze(1) + self.token_bias[tokens]
-        return torch.addmm(shift, self.label_vectors[labels], self.token_vectors[tokens].T)
+        return self.scores_of(tokens, self.label_vectors[labels], self.label_bias[labels])
+
+    def scores_of(
+        self,
+        tokens: Int[Tensor, "asked_token"],
+        vectors: Float[Tensor, "asked_label size"],
+        bias: Float[Tensor, "asked_label"],
+    ) -> Float[Tensor, "asked_label asked_token"]:
+        """The scores of labels that are given by their rows of `by_label`."""
+        shift = bias.unsqueeze(1) + self.token_bias[tokens]
+        return torch.addmm(shift, vectors, self.token_vectors[tokens].T)
 
     def pair_scores(self, tokens: Int[Tensor, "pair"], labels: Int[Tensor, "pair"]) -> Float[Tensor, "pair"]:
         """The scores of the pairs (tokens[i], labels[i])."""
@@ -46,6 +58,8 @@ class TwoLayerRanker(nn.Module):
 
     W1 [e_l ; e_t] is a sum of a label half and a token half, so each is computed once per label and once per token.
     """
+
+    by_label = ("label_vectors",)
 
     def __init__(self, n_tokens: int, n_labels: int, *, size: int = 128, hidden: int = 128) -> None:
         super().__init__()
@@ -61,8 +75,14 @@ class TwoLayerRanker(nn.Module):
         self, tokens: Int[Tensor, "asked_token"], labels: Int[Tensor, "asked_label"]
     ) -> Float[Tensor, "asked_label asked_token"]:
         """The scores of all pairs of these labels and tokens."""
-        label_half, token_half = self._label_half(labels), self._token_half(tokens)
-        return two_layer_scores(label_half, token_half, self.output) + self.output_bias
+        return self.scores_of(tokens, self.label_vectors[labels])
+
+    def scores_of(
+        self, tokens: Int[Tensor, "asked_token"], vectors: Float[Tensor, "asked_label size"]
+    ) -> Float[Tensor, "asked_label asked_token"]:
+        """The scores of labels that are given by their rows of `by_label`."""
+        label_half = vectors @ self.label_layer.T + self.hidden_bias
+        return two_layer_scores(label_half, self._token_half(tokens), self.output) + self.output_bias
 
     def pair_scores(self, tokens: Int[Tensor, "pair"], labels: Int[Tensor, "pair"]) -> Float[Tensor, "pair"]:
         """The scores of the pairs (tokens[i], labels[i]); halves are computed once per distinct token and label."""
@@ -109,7 +129,7 @@ class _AllPairs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, label_half: Tensor, token_half: Tensor, output: Tensor) -> Tensor:
         ctx.save_for_backward(label_half, token_half, output)
-        form = two_layer_scores_numba if output.device.type == "cpu" else two_layer_scores_torch
+        form = two_layer_scores_numba if compiled_for(output.device) else two_layer_scores_torch
         return form(label_half, token_half, output)
 
     @staticmethod
@@ -117,6 +137,6 @@ class _AllPairs(torch.autograd.Function):
         label_half, token_half, output = ctx.saved_tensors
         of_labels, of_tokens, of_output = (torch.zeros_like(tensor) for tensor in ctx.saved_tensors)
         places = torch.arange(slopes.shape[1], device=slopes.device).expand(slopes.shape)
-        form = two_layer_gradients_numba if slopes.device.type == "cpu" else two_layer_gradients_torch
+        form = two_layer_gradients_numba if compiled_for(slopes.device) else two_layer_gradients_torch
         form(label_half, token_half, output, places, slopes.contiguous(), of_labels, of_tokens, of_output)
         return of_labels, of_tokens, of_output

@@ -1,0 +1,30 @@
+"""Which form of a computation a device takes: kernels compiled for the CPU, or plain torch, which runs anywhere."""
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from plant.errors import InputError
+
+VARIABLE = "PLANT_FORMS"
+
+
+def compiled_for(device: torch.device) -> bool:
+    """Whether compiled kernels do the work: on a CPU, unless PLANT_FORMS=torch asks for what other devices run."""
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted not in ("", "torch"):
+        raise InputError(f"{VARIABLE} is {wanted!r}: set it to torch, for plain torch on the CPU too, or leave it out")
+    return device.type == "cpu" and not wanted
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Where mixed precision ends; some devices know none."""
+    known = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if known else nullcontext()
+
+
+def sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor of the host on a device; a GPU fetches it from pinned memory when it is there, and nobody waits."""
+    there = tensor.pin_memory() if device.type == "cuda" else tensor
+    return there.to(device, non_blocking=True)
