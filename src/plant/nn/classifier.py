@@ -19,10 +19,12 @@ from plant.nn.parts.protocols import (
     FusedDecoder,
     Loss,
     SegmentDecoder,
+    SelectiveDecoder,
+    SelectiveEncoder,
     StatefulEncoder,
     SubwordEncoder,
 )
-from plant.tensors import Batch, Decoded, Encoded
+from plant.tensors import Batch, Decoded, Encoded, chosen_by
 from plant.text.vocab import UNKNOWN
 
 
@@ -57,7 +59,7 @@ class Classifier(nn.Module):
         decoder, may_forget = self.decoder, self.segment > 0 and not torch.is_grad_enabled()
         if may_forget and isinstance(decoder, SegmentDecoder) and decoder.segment == self.segment:
             return Decoded(self._running_logits(batch, decoder))
-        return decoder(self.encode(batch))
+        return decoder(self.encode_looked_at(batch))
 
     def readable(self, documents: Documents) -> Documents:
         """The documents with what the encoder reads of them: an encoder of sub-words needs those."""
@@ -81,21 +83,38 @@ class Classifier(nn.Module):
 
     def encode(self, batch: Batch) -> Encoded:
         """The features of whole documents, however they are read."""
-        known = batch if self.n_words is None else known_words(batch, self.n_words)
+        known = self._known(batch)
         if not self.segment:
             return replace(self.encoder(known), tokens=batch.tokens)
         states = torch.cat([part.states for part in self._read(known)], dim=1)
         return Encoded(states, batch.tokens, batch.mask)
 
+    def encode_looked_at(self, batch: Batch) -> Encoded:
+        """The features that the decoder needs: documents without the positions that it does not look at.
+
+        Its logits are those of whole documents. Where a part does not know better, documents are whole.
+        """
+        decoder, encoder, known = self.decoder, self.encoder, self._known(batch)
+        if self.segment or not isinstance(encoder, SelectiveEncoder) or not isinstance(decoder, SelectiveDecoder):
+            return self.encode(batch)
+        wanted = decoder.looks_at(batch.tokens, batch.mask)
+        if wanted is None:
+            return self.encode(batch)
+        chosen = chosen_by(wanted)
+        return Encoded(encoder.states_at(known, chosen), chosen.of(batch.tokens), chosen.mask)
+
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The loss of a batch with targets."""
-        return self.loss_of(self.encode(batch), batch)
+        return self.loss_of(self.encode_looked_at(batch), batch)
 
     def loss_of(self, encoded: Encoded, batch: Batch) -> Float[Tensor, ""]:
         """The loss from features that are already there, for training a decoder on stored ones."""
         if isinstance(self.criterion, BCE) and isinstance(self.decoder, FusedDecoder) and batch.targets is not None:
             return self.decoder.loss(encoded, smoothed(batch.targets, self.criterion.smoothing))
         return self.criterion(self.decoder(encoded), batch)
+
+    def _known(self, batch: Batch) -> Batch:
+        return batch if self.n_words is None else known_words(batch, self.n_words)
 
     def _running_logits(self, batch: Batch, decoder: SegmentDecoder) -> Float[Tensor, "batch label"]:
         logits = decoder.prior.expand(len(batch.tokens), -1)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from plant.errors import RecipeError
@@ -124,6 +124,12 @@ class PlantedDecoder(nn.Module):
             return self.listing.evidence(self._seen(encoded))
         segments, packed, tensors = self._prepared(encoded)
         return fused_logits(segments, packed.lengths, torch.zeros_like(self.prior), tensors)
+
+    def looks_at(
+        self, tokens: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
+    ) -> Bool[Tensor, "batch time"] | None:
+        """Where listed words stand; all positions count where segments do, or where any word may be looked at."""
+        return None if self.listing is None or self.segment else mask & self.listing.is_listed(tokens)
 
     @property
     def prior(self) -> Float[Tensor, "label"]:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from plant.nn.language.windows import Layout, WindowPlan
-from plant.tensors import Batch, Decoded, Encoded, Subwords, Windows
+from plant.tensors import Batch, Chosen, Decoded, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
 
 Carry = TypeVar("Carry")
@@ -30,6 +30,15 @@ class LayeredEncoder(Encoder, Protocol):
 
     def layer_modules(self) -> Sequence[nn.Module]:
         """The layers from the words up."""
+        ...
+
+
+@runtime_checkable
+class SelectiveEncoder(Encoder, Protocol):
+    """An encoder that can compute the states of some positions and leave the others."""
+
+    def states_at(self, batch: Batch, chosen: Chosen) -> Float[Tensor, "batch place size"]:
+        """The states of chosen positions, as a reading of the whole gives them."""
         ...
 
 
@@ -118,6 +127,17 @@ class SegmentDecoder(Decoder, Protocol):
     @property
     def prior(self) -> Float[Tensor, "label"]:
         """The bias."""
+        ...
+
+
+@runtime_checkable
+class SelectiveDecoder(Decoder, Protocol):
+    """A decoder to which documents without some of their positions are the same."""
+
+    def looks_at(
+        self, tokens: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
+    ) -> Bool[Tensor, "batch time"] | None:
+        """The positions that it needs; None where it needs all."""
         ...
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from plant.nn.attention import Packed
@@ -50,6 +50,8 @@ class Listing(nn.Module):
         self.starts, self.labels = lists.starts, lists.labels  # read on the host whatever the device
         self.values: Tensor
         self.register_buffer("values", torch.from_numpy(lists.scores), persistent=False)
+        self.listed_tokens: Tensor
+        self.register_buffer("listed_tokens", torch.from_numpy(np.diff(lists.starts) > 0), persistent=False)
         self.n_labels, self.k, self.static, self.normalised = n_labels, k, static, normalised
         self.forget()
         self.register_load_state_dict_post_hook(lambda module, _: module.forget())  # type: ignore[no-untyped-call]
@@ -64,6 +66,11 @@ class Listing(nn.Module):
         if mode != self.training:
             self.forget()
         return super().train(mode)
+
+    def is_listed(self, tokens: Int[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """Whether some label lists each token; words that were added later are on no list."""
+        last = len(self.listed_tokens) - 1
+        return self.listed_tokens[tokens.clamp(max=last)] & (tokens <= last)
 
     def evidence(self, seen: Seen) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
