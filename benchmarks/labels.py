@@ -25,6 +25,7 @@ from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.store.ragged import offsets
+from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import FittedCoder
 from plant.text.vocab import Vocab
 from plant.train.classifier import Notes, train_classifier

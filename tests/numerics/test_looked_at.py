@@ -3,15 +3,24 @@
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.testing import assert_close
 
+from plant.codes.codebook import CodeBook
+from plant.data.corpus import Documents
+from plant.explain.table import explainer_named
 from plant.nn.classifier import Classifier
 from plant.nn.dropout import BYTE, ByteDropout, kept_of, random_bytes
 from plant.nn.encoders.cnn import CNN
 from plant.nn.layers import Convolution
 from plant.nn.losses import BCE
+from plant.nn.parts.given import Given
+from plant.recipe.schema import Recipe
+from plant.store.ragged import offsets
+from plant.systems.classifier import ClassifierSystem
 from plant.tensors import Batch, chosen_by
+from plant.text.vocab import Vocab
 from tests.numerics.test_listed import N_LABELS, N_TOKENS, decoder_of
 
 LENGTHS = (13, 1, 0, 20)
@@ -132,3 +141,47 @@ def test_byte_dropout_is_the_same_for_the_same_seed_and_nothing_in_prediction() 
 @pytest.mark.parametrize("share", [0.0, 1 / 600, 1.0])
 def test_shares_at_the_edge_leave_numbers(share: float) -> None:
     assert bool(ByteDropout(share)(torch.ones(1_000)).isfinite().all())
+
+
+@pytest.mark.parametrize("options", FORMS)
+def test_what_was_kept_while_decoding_is_what_attention_says_afterwards(options: dict[str, object]) -> None:
+    classifier, batch = classifier_of(**options).eval(), batch_of()
+    asked = torch.tensor([4, 0, 4, 22, 2])
+    with torch.no_grad():
+        encoded = classifier.encode(batch)
+        decoded, looked = classifier.decoder.look(encoded)
+        assert_close(decoded.logits, classifier.decoder(encoded).logits)
+        every = classifier.decoder.attend(encoded, asked)
+        for row, length in enumerate(LENGTHS):
+            assert_close(looked(row, asked), every[row, :, :length])
+
+
+@pytest.mark.parametrize("explainer", ["", "static", "planted", "gradient", "occlusion"])
+def test_evidence_of_listed_words_stands_where_the_whole_document_has_it(explainer: str) -> None:
+    classifier, batch = classifier_of(listed=2).eval(), batch_of()
+    rows = [row[:length] for row, length in zip(batch.tokens.numpy(), LENGTHS, strict=True)]
+    reading = system_of(classifier).read(documents_of(rows), evidence=True)
+    labels = [4, 0, 21]
+    for row, length in ((0, 13), (3, 20)):
+        whole = classifier.encode(batch).document(row)
+        expected = explainer_named(explainer, classifier)(classifier, whole, torch.tensor(labels))[0]
+        found = reading.weigh(row, labels, explainer=explainer)
+        assert found.shape == (3, length)
+        assert_close(torch.from_numpy(found), expected.detach().float())
+
+
+def documents_of(rows: list[NDArray[np.int64]]) -> Documents:
+    nothing, empty = np.zeros(len(rows) + 1, np.int64), np.empty(0, np.int32)
+    tokens = np.concatenate(rows).astype(np.int32)
+    return Documents(
+        ids=tuple(map(str, range(len(rows)))), tokens=tokens, token_starts=offsets([len(row) for row in rows]),
+        labels=empty, label_starts=nothing, char_starts=tokens, char_ends=tokens, evidence_labels=empty,
+        evidence_spans=np.empty((0, 2), np.int32), evidence_starts=nothing, text=np.empty(0, np.uint8),
+        text_starts=nothing,
+    )  # fmt: skip
+
+
+def system_of(classifier: Classifier) -> ClassifierSystem:
+    words, codes = (tuple(f"{kind}{n}" for n in range(total)) for kind, total in (("w", N_TOKENS), ("c", N_LABELS)))
+    given = Given(Vocab(words), codes, CodeBook("other", (), {}), np.zeros(N_LABELS, np.float32))
+    return ClassifierSystem(Recipe(), classifier, given)

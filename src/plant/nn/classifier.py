@@ -24,7 +24,7 @@ from plant.nn.parts.protocols import (
     StatefulEncoder,
     SubwordEncoder,
 )
-from plant.tensors import Batch, Decoded, Encoded, chosen_by
+from plant.tensors import Batch, Chosen, Decoded, Encoded, chosen_by
 from plant.text.vocab import UNKNOWN
 
 
@@ -81,27 +81,28 @@ class Classifier(nn.Module):
             n_words=self.n_words,
         )
 
-    def encode(self, batch: Batch) -> Encoded:
-        """The features of whole documents, however they are read."""
-        known = self._known(batch)
+    def encode(self, batch: Batch, chosen: Chosen | None = None) -> Encoded:
+        """The features of whole documents, however they are read, or those of chosen positions as if they were all."""
+        known = batch if self.n_words is None else known_words(batch, self.n_words)
+        if chosen is not None:
+            assert isinstance(self.encoder, SelectiveEncoder)  # or nothing would have been chosen
+            return Encoded(self.encoder.states_at(known, chosen), chosen.of(batch.tokens), chosen.mask)
         if not self.segment:
             return replace(self.encoder(known), tokens=batch.tokens)
         states = torch.cat([part.states for part in self._read(known)], dim=1)
         return Encoded(states, batch.tokens, batch.mask)
 
-    def encode_looked_at(self, batch: Batch) -> Encoded:
-        """The features that the decoder needs: documents without the positions that it does not look at.
-
-        Its logits are those of whole documents. Where a part does not know better, documents are whole.
-        """
-        decoder, encoder, known = self.decoder, self.encoder, self._known(batch)
+    def looked_at(self, batch: Batch) -> Chosen | None:
+        """The positions that are enough for the decoder's logits; None where all are read."""
+        encoder, decoder = self.encoder, self.decoder
         if self.segment or not isinstance(encoder, SelectiveEncoder) or not isinstance(decoder, SelectiveDecoder):
-            return self.encode(batch)
+            return None
         wanted = decoder.looks_at(batch.tokens, batch.mask)
-        if wanted is None:
-            return self.encode(batch)
-        chosen = chosen_by(wanted)
-        return Encoded(encoder.states_at(known, chosen), chosen.of(batch.tokens), chosen.mask)
+        return None if wanted is None else chosen_by(wanted)
+
+    def encode_looked_at(self, batch: Batch) -> Encoded:
+        """The features that the decoder needs: its logits are those of whole documents."""
+        return self.encode(batch, self.looked_at(batch))
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The loss of a batch with targets."""
@@ -112,9 +113,6 @@ class Classifier(nn.Module):
         if isinstance(self.criterion, BCE) and isinstance(self.decoder, FusedDecoder) and batch.targets is not None:
             return self.decoder.loss(encoded, smoothed(batch.targets, self.criterion.smoothing))
         return self.criterion(self.decoder(encoded), batch)
-
-    def _known(self, batch: Batch) -> Batch:
-        return batch if self.n_words is None else known_words(batch, self.n_words)
 
     def _running_logits(self, batch: Batch, decoder: SegmentDecoder) -> Float[Tensor, "batch label"]:
         logits = decoder.prior.expand(len(batch.tokens), -1)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from plant.errors import RecipeError
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
-from plant.nn.parts.protocols import StaticRelevance
+from plant.nn.parts.protocols import Looked, StaticRelevance
 from plant.nn.planting.attending import Attending
 from plant.nn.planting.focus import Focusing, focused_attention
 from plant.nn.planting.fused import Segments, fused_logits, fused_loss
@@ -146,6 +146,14 @@ class PlantedDecoder(nn.Module):
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """The sum of all sources, as a distribution over each document."""
         return as_distribution(torch.stack(list(self.attend_by_source(encoded, labels).values())).sum(0))
+
+    def look(self, encoded: Encoded) -> tuple[Decoded, Looked]:
+        """The logits, and what `attend` would say of each document."""
+        found = None if self.listing is None else self.listing.look(self._seen(encoded))
+        if found is None:
+            return self(encoded), lambda row, labels: self.attend(encoded.document(row), labels)[0]
+        evidence, look = found
+        return Decoded(evidence + self.prior), lambda row, labels: as_distribution(look.of(row, labels))
 
     @torch.no_grad()
     def attend_by_source(

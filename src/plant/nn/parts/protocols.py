@@ -1,6 +1,6 @@
 """What an encoder, a decoder and a loss are; anything of this shape goes with anything else of this shape."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -86,6 +86,19 @@ class AttentionDecoder(Decoder, Protocol):
     """A decoder that can say, afterwards, where it looked for each label."""
 
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]: ...
+
+
+Looked = Callable[[int, Int[Tensor, "asked"]], Float[Tensor, "asked time"]]
+"""Called as `looked(row, labels)`: what `attend` says of one document of a batch, over its real positions."""
+
+
+@runtime_checkable
+class LookingDecoder(AttentionDecoder, Protocol):
+    """A decoder that can keep where it looked while it decodes, so that evidence costs next to nothing."""
+
+    def look(self, encoded: Encoded) -> tuple[Decoded, Looked]:
+        """The logits, and where labels looked."""
+        ...
 
 
 @runtime_checkable

@@ -8,7 +8,9 @@ states of those of them that hold t. A label without a listed word in the note h
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +24,7 @@ from plant.nn.parts.protocols import StaticRelevance
 from plant.nn.planting import listed_step
 from plant.nn.planting.fused import fused_logits, fused_loss
 from plant.nn.planting.listed_notes import ListedNotes, read_notes
-from plant.nn.planting.listed_step import Constants, ListedStep, Rooms
+from plant.nn.planting.listed_step import Constants, ListedStep, Look, Rooms
 from plant.nn.planting.listed_torch import Listed
 from plant.nn.planting.pieces import in_pieces
 from plant.nn.planting.ranker import Ranker, TwoLayerRanker
@@ -79,6 +81,13 @@ class Listing(nn.Module):
         listed, tensors = self._plain(seen)
         return fused_logits(listed, seen.packed.lengths, seen.weights.new_zeros(self.n_labels), tensors)
 
+    def look(self, seen: Seen) -> tuple[Float[Tensor, "batch label"], Look] | None:
+        """The logits without the bias, and where labels looked; None where the compiled form cannot do it."""
+        if not compiled(seen) or torch.is_grad_enabled():
+            return None
+        starts = (0, *accumulate(sum(document) for document in seen.packed.lengths))
+        return listed_step.looked_of(*self._step(seen), starts)
+
     def loss(
         self, seen: Seen, bias: Float[Tensor, "label"], targets: Float[Tensor, "batch label"]
     ) -> Float[Tensor, ""]:
@@ -107,7 +116,7 @@ class Listing(nn.Module):
         """The compiled form."""
         notes = self._notes(seen.packed.tokens, seen.packed.lengths, asked)
         fitted = None if self.training or torch.is_grad_enabled() else self._fitted(seen.ranker)
-        with torch.autocast("cpu", enabled=False):  # mixed precision ends here
+        with without_mixed_precision():
             half = None if fitted is None else fitted.label_half
             ranker = listed_step.ranker_tensors(seen.ranker, notes, half)
         rooms = self._rooms if self.training else Rooms()  # a coder may predict in several threads
@@ -142,6 +151,11 @@ class Listing(nn.Module):
             half = listed_step.label_half_of(ranker) if isinstance(ranker, TwoLayerRanker) else None
             self._constants = Constants(versions, scores, half)
         return self._constants
+
+
+def without_mixed_precision() -> AbstractContextManager[object]:
+    """Mixed precision ends here; where there is none, torch's own way of saying so takes longer than a small note."""
+    return torch.autocast("cpu", enabled=False) if torch.is_autocast_enabled("cpu") else nullcontext()
 
 
 def compiled(seen: Seen) -> bool:
