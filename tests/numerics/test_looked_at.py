@@ -158,7 +158,7 @@ def test_what_was_kept_while_decoding_is_what_attention_says_afterwards(options:
 
 @pytest.mark.parametrize("explainer", ["", "static", "planted", "gradient", "occlusion"])
 def test_evidence_of_listed_words_stands_where_the_whole_document_has_it(explainer: str) -> None:
-    classifier, batch = classifier_of(listed=2).eval(), batch_of()
+    classifier, batch = classifier_of(listed=2).float().eval(), batch_of()
     rows = [row[:length] for row, length in zip(batch.tokens.numpy(), LENGTHS, strict=True)]
     reading = system_of(classifier).read(documents_of(rows), evidence=True)
     labels = [4, 0, 21]
