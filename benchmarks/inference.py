@@ -1,12 +1,18 @@
-"""Notes per second of a planted AWD-LSTM coder: the equations as printed, float32 and eight bits.
+"""Notes per second of a planted AWD-LSTM coder: the equations as printed, float32 and eight bits; codes with evidence.
 
     python benchmarks/inference.py [--json] [--notes 16] [--length 1500] [--labels 8929] [--run RUN] [--reported 60]
+    python benchmarks/inference.py --only predict [--json] [--rounds 5]
 
 Speed is that of one batch of made-up notes with random weights (embedding 400, layers of 1152, 1152 and 400 units), CPU
 time of one thread, turns interleaved, medians. `literal` is torch's LSTM and the equations with arrays of time x label,
 `float32` and `int8` are what `plant predict` does. What eight bits change, and how many notes a second go from text to
 probabilities, is measured on the reported notes of a fitted run (all, or the first `--reported`), given with `--run`;
 its encoder must be an AWD-LSTM. Without a run, a small one is fitted on the demo corpus first.
+
+`predict_8929` and `predict_170000`: milliseconds a note from numbered words to the 15 best codes with their phrases, in
+the shape of `plant-cnn` (convolution of 200 beside words of 200, `listed = 100`, k = 10; made-up notes of 1,500 words
+and random weights), as `plant predict` does it; `evidence` is the share of it that phrases take; `ratio` is the time of
+the same coder with `listed = 0`, which at 170,000 labels codes one note only.
 """
 
 import argparse
@@ -15,13 +21,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from decoder import N_TOKENS, made_up_relevance, zipf
+from decoder import FEW, LISTED, N_TOKENS, SHAPES, Shape, lists_of_own_words, made_up_note, made_up_relevance, zipf
 from torch import Tensor, nn
 
 from plant.codes.codebook import CodeBook
@@ -34,12 +41,14 @@ from plant.nn.classifier import Classifier
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.losses import BCE
+from plant.nn.parts.build import build_classifier
 from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
 from plant.steps.prepare import Request
 from plant.steps.run import run
+from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import FittedCoder, load_coder
 from plant.text.vocab import PADDING, Vocab
 
@@ -113,6 +122,65 @@ def dense_relevance(decoder: PlantedDecoder, tokens: Tensor) -> Tensor:
     return rows / rows.sum(0).clamp(min=1e-30)
 
 
+def coder_of(shape: Shape, *, listed: int) -> FittedCoder:
+    """A coder in the shape of plant-cnn with random weights."""
+    torch.manual_seed(0)
+    relevance = lists_of_own_words(np.random.default_rng(0), shape)
+    recipe = load_recipe("plant-cnn", (f"decoder.listed={listed}", f"decoder.k={FEW}"))
+    ranker = RANKERS.build("bilinear", {}, n_tokens=shape.n_tokens, n_labels=shape.n_labels)
+    codes = tuple(f"C{label}" for label in range(shape.n_labels))
+    vocab = Vocab(tuple(f"w{token}" for token in range(shape.n_tokens)))
+    frequencies = np.full(shape.n_labels, 1e-3, np.float32)
+    given = Given(vocab, codes, CodeBook("other", (), {}), frequencies, relevance, ranker)
+    system = ClassifierSystem(recipe, build_classifier(recipe, given).eval(), given)
+    return FittedCoder(
+        recipe=recipe, vocab=vocab, codebook=given.codebook, codes=codes, system=system,
+        thresholds=np.full(shape.n_labels, 0.999, np.float32), temperature=1.0,
+        train_counts=np.zeros(shape.n_labels, np.int64), train_documents=0, facts={},
+    )  # fmt: skip
+
+
+def notes_of(shape: Shape, count: int, *, seed: int) -> Documents:
+    """Made-up notes, words of one letter as their text."""
+    generator = np.random.default_rng(seed)
+    tokens = np.concatenate([made_up_note(generator, shape) for _ in range(count)]).astype(np.int32)
+    places = np.tile(np.arange(shape.length, dtype=np.int32), count)
+    starts, nothing, empty = np.arange(count + 1) * shape.length, np.zeros(count + 1, np.int64), np.empty(0, np.int32)
+    return Documents(
+        ids=tuple(str(note) for note in range(count)), tokens=tokens, token_starts=starts, labels=empty,
+        label_starts=nothing, char_starts=places, char_ends=places + 1, evidence_labels=empty,
+        evidence_spans=np.empty((0, 2), np.int32), evidence_starts=nothing,
+        text=np.full(len(tokens), ord("w"), np.uint8), text_starts=starts,
+    )  # fmt: skip
+
+
+def coded(shape: Shape, *, listed: int, notes: int, rounds: int) -> dict[str, float]:
+    """Milliseconds a note with and without evidence, medians of turns; no note is read twice."""
+    coder = coder_of(shape, listed=listed)
+    ways = {"with": partial(coder.code, evidence=True), "without": partial(coder.code, evidence=False)}
+    for way in ways.values():
+        way(notes_of(shape, notes, seed=0))  # compiles, and stores some of the ranker's scores
+    seeds = iter(range(1, 1 + 2 * rounds))
+    spent = [
+        {name: seconds(way, notes_of(shape, notes, seed=next(seeds))) for name, way in ways.items()}
+        for _ in range(rounds)
+    ]
+    return {name: 1e3 * statistics.median(turn[name] for turn in spent) / notes for name in ways}
+
+
+def prediction(shape: Shape, *, notes: int, rounds: int) -> dict[str, float]:
+    """Sparse planting as the recipes have it, beside a look at all words."""
+    took = coded(shape, listed=LISTED, notes=notes, rounds=rounds)
+    plain = coded(shape, listed=0, notes=1, rounds=1)
+    return {
+        "milliseconds": took["with"],
+        "evidence": max(0.0, took["with"] - took["without"]) / took["with"],
+        "milliseconds_without_evidence": took["without"],
+        "milliseconds_all_words": plain["with"],
+        "ratio": plain["with"] / took["with"],
+    }
+
+
 def seconds(way: Callable[[Documents], object], documents: Documents) -> float:
     started = time.process_time()
     way(documents)
@@ -180,15 +248,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--run", type=Path)
     parser.add_argument("--reported", type=int, default=0)
+    parser.add_argument("--only", choices=["predict"], default="")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    rounds = max(3, arguments.rounds)
+    found = {f"predict_{name}": prediction(SHAPES[name], notes=16, rounds=rounds) for name in ("8929", "170000")}
+    if not arguments.only:
+        found |= eight_bits(arguments)
+    print(json.dumps(found) if arguments.json else table(found))
+
+
+def eight_bits(arguments: argparse.Namespace) -> dict[str, dict]:
     with tempfile.TemporaryDirectory() as folder:
         if arguments.run is None:
             run(Request("demo"), load_recipe("plant", SMALL), Path(folder), name="plant")
         trained = agreement(arguments.run or Path(folder), most=arguments.reported, rounds=arguments.rounds)
     shape = {"notes": arguments.notes, "length": arguments.length, "n_labels": arguments.labels}
     found = speed(**shape, rounds=arguments.rounds)
-    result = {
+    return {
         "inference_int8": {
             "ratio": found["int8"] / found["float32"],
             "against_literal": found["int8"] / found["literal"],
@@ -200,12 +277,15 @@ def main() -> None:
             **trained,
         },
     }
-    print(json.dumps(result) if arguments.json else table(result))
 
 
 def table(result: dict[str, dict]) -> str:
+    predicted = {name: values for name, values in result.items() if name.startswith("predict")}
+    rows = [f"{name}, {key:32} {value:9.3f}" for name, values in predicted.items() for key, value in values.items()]
+    if "inference_int8" not in result:
+        return "\n".join(rows)
     made_up, trained = result["inference_int8"]["notes_per_second"], result["inference_trained_int8"]
-    rows = [f"{'made up, ' + name:34} {value:8.3f} notes/s" for name, value in made_up.items()]
+    rows += [f"{'made up, ' + name:34} {value:8.3f} notes/s" for name, value in made_up.items()]
     rows += [f"{'trained, ' + name:34} {value:8.3f} notes/s" for name, value in trained["notes_per_second"].items()]
     rows += [f"{'float32, ' + name:34} {value:8.4f}" for name, value in trained["float32"].items()]
     rows += [f"{'int8 - float32, ' + name:34} {value:+8.4f}" for name, value in trained["int8 - float32"].items()]

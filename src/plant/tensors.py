@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 
@@ -66,6 +66,27 @@ class Batch:
         host = self.on_host
         on_host = None if host is None else OnHost(host.tokens[:, time], host.mask[:, time])
         return Batch(self.tokens[:, time], self.mask[:, time], on_host=on_host)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some positions of each document of a batch, rising; `mask` is false where a document has fewer than others."""
+
+    places: Int[Tensor, "batch place"]
+    mask: Bool[Tensor, "batch place"]
+
+    def of(self, values: Shaped[Tensor, "batch time *rest"]) -> Shaped[Tensor, "batch place *rest"]:
+        """What stands at these positions; where there are fewer, what stands at the first position of the document."""
+        return values[torch.arange(len(values), device=values.device).unsqueeze(1), self.places]
+
+
+def chosen_by(wanted: Bool[Tensor, "batch time"]) -> Chosen:
+    """The positions where `wanted` is true."""
+    counts, (rows, positions) = wanted.sum(1), wanted.nonzero(as_tuple=True)
+    mask = torch.arange(max(1, int(counts.max())), device=wanted.device) < counts.unsqueeze(1)
+    places = torch.zeros(mask.shape, dtype=torch.int64, device=wanted.device)
+    places[rows, wanted.cumsum(1)[rows, positions] - 1] = positions
+    return Chosen(places, mask)
 
 
 @dataclass(frozen=True)

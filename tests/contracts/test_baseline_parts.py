@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from plant.errors import RecipeError
+from plant.nn.dropout import ByteDropout
 from plant.nn.parts.build import build_classifier
 from plant.nn.parts.given import Given
 from plant.nn.parts.protocols import AttentionDecoder, Decoder, Encoder, Loss, asks, gives
@@ -72,7 +73,7 @@ class Model(nn.Module):
             for norm in (module for module in self.modules() if isinstance(module, nn.BatchNorm1d)):
                 nn.init.normal_(norm.running_mean)
                 nn.init.uniform_(norm.running_var, 0.5, 2.0)
-        for dropout in (module for module in self.modules() if isinstance(module, nn.Dropout)):
+        for dropout in (module for module in self.modules() if isinstance(module, nn.Dropout | ByteDropout)):
             dropout.p = 0.0
 
     def forward(self, batch: Batch) -> Decoded:

@@ -319,3 +319,17 @@ def test_the_plain_torch_path_gives_the_same(form: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("plant.nn.planting.pieces.two_layer_gradients_numba", pairs.two_layer_gradients_torch)
     for ours, theirs in zip(torch.autograd.grad(decoder.loss(encoded, targets), parameters), expected, strict=True):
         assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("form", ["bilinear", "mlp"])
+@pytest.mark.parametrize("options", [{"learned": False}, {}, {"learned": False, "segment": 6}, {"inattention": "zero"}])
+def test_attention_of_several_labels_is_that_of_each(form: str, options: dict[str, object]) -> None:
+    decoder, encoded = (
+        planted_decoder(relevance_lists(np.random.default_rng(0)), form=form, **options),
+        documents((13, 0, 20)),
+    )
+    asked = torch.tensor([4, 0, 4, 2])
+    together = decoder.attend_by_source(encoded, asked)
+    for name, weights in together.items():
+        alone = [decoder.attend_by_source(encoded, label.unsqueeze(0))[name] for label in asked]
+        assert_close(weights, torch.cat(alone, dim=1))

@@ -1,5 +1,7 @@
 """Interaction matching against plain loops."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from plant.nn.decoders.interaction import Interaction
+from plant.nn.matching.kept import KeptMatches, Matches
 from plant.nn.matching.names import Names
-from plant.nn.matching.search import Matching, identical, phrases_of, positions, read, search, similar_words
+from plant.nn.matching.search import Found, Matching, identical, phrases_of, positions, read, search, similar_words
 from plant.store.ragged import offsets
 from plant.tensors import Encoded
 
@@ -184,3 +187,74 @@ def test_positions_carry_the_score() -> None:
     lengths = phrases.lengths(found.names)
     sums = np.add.reduceat(values, offsets(lengths)[:-1])
     np.testing.assert_allclose(sums / lengths, found.scores)
+
+
+def fixed(names: Names, **options: Any) -> Interaction:
+    """Matching with vectors that are not learned."""
+    torch.manual_seed(3)
+    return Interaction(VOCAB, LABELS, names=names, size=6, threshold=0.3, least=0.3, **options)
+
+
+def forgetful(model: Interaction, work: Callable[[], Tensor]) -> Tensor:
+    """What a model says that has never read anything before."""
+    model._kept.forget()
+    return work()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_kept_matches_give_what_a_new_search_gives_after_weights_have_changed(training: bool) -> None:
+    names = replace(make_names(60), support=np.arange(60, dtype=np.int32) % 3)
+    model, encoded = fixed(names).train(training), make_encoded()
+    model.train(not training)(encoded)  # kept for the other way of reading
+    model.train(training)(encoded)
+    with torch.no_grad():
+        model.weights.normal_()
+        model.scale.fill_(0.5)
+    kept = model(encoded).logits
+    assert len(model._kept) == 2 * len(encoded.tokens)
+    assert torch.equal(kept, forgetful(model, lambda: model(encoded).logits))
+
+
+def test_matches_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, encoded = fixed(make_names(60)), make_encoded()
+    model(encoded)
+    monkeypatch.setattr("plant.nn.decoders.interaction.search", lambda *_: pytest.fail("searched again"))
+    model.attend(encoded, torch.arange(LABELS))
+
+
+def test_vectors_that_are_learned_are_searched_again() -> None:
+    model, encoded = build(make_names(60), threshold=0.3, least=0.3), make_encoded()
+    before = model(encoded).logits
+    with torch.no_grad():
+        model.words.normal_()
+    assert not torch.equal(before, model(encoded).logits)
+    assert len(model._kept) == 0
+
+
+def test_loaded_vectors_make_a_new_search() -> None:
+    model, other, encoded = fixed(make_names(60)), fixed(make_names(60)), make_encoded()
+    with torch.no_grad():
+        other.words.normal_()
+    model(encoded)
+    model.load_state_dict(other.state_dict())
+    assert torch.equal(model(encoded).logits, other(encoded).logits)
+
+
+def test_attention_of_asked_labels_is_that_of_all() -> None:
+    model, encoded = fixed(make_names(60)).eval(), make_encoded()
+    every = model.attend(encoded, torch.arange(LABELS))
+    asked = torch.tensor([5, 0, 5, 3])
+    assert bool(every.any())
+    assert_close(model.attend(encoded, asked), every[:, asked])
+
+
+def test_older_notes_go_when_there_are_too_many() -> None:
+    kept = KeptMatches(most=2_000)
+    nothing = np.empty(0, np.int64)
+    found = Matches(
+        np.zeros(1, np.int64), Found(nothing, nothing, np.empty(0)), np.zeros(1, np.int64), nothing, nothing
+    )
+    for note in range(1_000):
+        kept.of(np.array([note]), "", lambda: found)
+    assert 0 < len(kept) <= 20
+    kept.of(np.array([999]), "", lambda: pytest.fail("the last note is kept"))

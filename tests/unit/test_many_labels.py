@@ -6,10 +6,11 @@ import pytest
 from plant.data.corpus import Role, held_out, training_view
 from plant.evaluate.choosing.judge import cross_entropy
 from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.scores.forms import best_labels
 from plant.evaluate.scores.lists import lists_of_mask
 from plant.recipe.schema import Recipe
 from plant.steps.fit import fit_coder
-from plant.steps.predict import best_only, score_role
+from plant.steps.predict import score_role
 from plant.store.safetensors import room_for
 from tests.made_up import corpus_of, notes_of
 
@@ -67,4 +68,24 @@ def test_too_many_scores_are_kept_as_the_best_of_each_note(monkeypatch: pytest.M
     assert "2 best codes" in short.frame.remarks[0]
     ranks, short_ranks = whole.scores.ranks(whole.gold), short.scores.ranks(short.gold)
     assert np.array_equal(short_ranks[ranks <= 2], ranks[ranks <= 2])
-    assert best_only(whole).scores.list_length == 2
+    expected = whole.scores.top(2)
+    assert np.array_equal(short.scores.lists.labels, expected.lists.labels)
+    assert np.array_equal(short.scores.values, expected.values)
+    assert np.array_equal(short.scores.flags, expected.flags)
+
+
+def test_many_codes_never_make_a_matrix_of_all_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = corpus_of(notes_of(40))
+    fitted = fit_coder(corpus, Recipe(system="tfidf"))
+    monkeypatch.setattr("plant.steps.predict.MANY", len(fitted.codes) - 1)
+    monkeypatch.setattr("plant.systems.coder.probabilities", lambda *_, **__: pytest.fail("a matrix of all notes"))
+    scored = score_role(fitted, corpus, Role.REPORT, system="tfidf", splits={})
+    assert scored.scores.list_length == len(fitted.codes)
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 4, 9, 10, 25])
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_best_labels_are_the_first_of_a_stable_sort(k: int, tied: bool) -> None:
+    scores = RANDOM.random(10).astype(np.float32)
+    scores = np.round(scores * 3) if tied else scores
+    assert np.array_equal(best_labels(scores, k), np.argsort(-scores, kind="stable")[:k])

@@ -1,5 +1,7 @@
 """From token weights to the words that a person is shown."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,22 +20,29 @@ def evidence_spans(
     most: int = 5,
 ) -> tuple[Evidence, ...]:
     """The phrases that speak most for a code, strongest first; weights are shares of all that speaks for it."""
-    positive = np.maximum(np.asarray(weights, np.float64), 0)
-    if not positive.any():
+    given = np.asarray(weights)
+    places = np.flatnonzero(given > 0)  # few words of a long note
+    if not len(places):
         return ()
-    strong = np.flatnonzero(positive >= SHARE * positive.max())
-    share = positive / positive.sum()
-    phrases = [(float(share[first : last + 1].sum()), first, last) for first, last in _runs(strong)]
+    values = given[places].astype(np.float64)
+    runs = _runs(places[values >= SHARE * values.max()].tolist())
+    bounds = np.searchsorted(places, [(first, last + 1) for first, last in runs])
+    total = values.sum()
+    phrases = [(float(values[a:b].sum() / total), *run) for (a, b), run in zip(bounds.tolist(), runs, strict=True)]
     best = sorted(phrases, key=lambda phrase: (-phrase[0], phrase[1]))[:most]
     return tuple(_evidence(weight, int(starts[first]), int(ends[last]), text) for weight, first, last in best)
 
 
-def _runs(places: NDArray[np.intp]) -> list[tuple[int, int]]:
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     """First and last place of each run without larger gaps."""
-    breaks = np.flatnonzero(np.diff(places) > GAP)
-    firsts = places[np.concatenate([[0], breaks + 1])]
-    lasts = places[np.concatenate([breaks, [len(places) - 1]])]
-    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+    runs = [(places[0], places[0])]
+    for place in places[1:]:
+        first, last = runs[-1]
+        if place - last > GAP:
+            runs.append((place, place))
+        else:
+            runs[-1] = (first, place)
+    return runs
 
 
 def _evidence(weight: float, start: int, end: int, text: str) -> Evidence:

@@ -27,17 +27,19 @@ EXPLAINERS: Mapping[str, Explainer] = Importable(
 )
 
 
+LOOKS = frozenset({"attention", "learned", "static", "planted"})
+"""Explainers that ask a decoder where it looked, and nothing else."""
+
+
 def explainer_named(name: str, classifier: "Classifier") -> Explainer:
     """An explainer by name, or the one that suits the decoder best."""
-    if not name:
-        return EXPLAINERS[_usual(classifier.decoder)]
-    if name not in EXPLAINERS:
+    if name and name not in EXPLAINERS:
         raise InputError(unknown("explainer", name, EXPLAINERS))
-    return EXPLAINERS[name]
+    return EXPLAINERS[name or usual_explainer(classifier.decoder)]
 
 
-def _usual(decoder: "Decoder") -> str:
-    """Attention where it is the evidence itself.
+def usual_explainer(decoder: "Decoder") -> str:
+    """The name of the explainer that suits a decoder: attention where it is the evidence itself.
 
     Attention that was only learned is weighed by integrated gradients; without attention there are gradients alone.
     """

@@ -19,10 +19,12 @@ from plant.nn.parts.protocols import (
     FusedDecoder,
     Loss,
     SegmentDecoder,
+    SelectiveDecoder,
+    SelectiveEncoder,
     StatefulEncoder,
     SubwordEncoder,
 )
-from plant.tensors import Batch, Decoded, Encoded
+from plant.tensors import Batch, Chosen, Decoded, Encoded, chosen_by
 from plant.text.vocab import UNKNOWN
 
 
@@ -57,7 +59,7 @@ class Classifier(nn.Module):
         decoder, may_forget = self.decoder, self.segment > 0 and not torch.is_grad_enabled()
         if may_forget and isinstance(decoder, SegmentDecoder) and decoder.segment == self.segment:
             return Decoded(self._running_logits(batch, decoder))
-        return decoder(self.encode(batch))
+        return decoder(self.encode_looked_at(batch))
 
     def readable(self, documents: Documents) -> Documents:
         """The documents with what the encoder reads of them: an encoder of sub-words needs those."""
@@ -79,9 +81,12 @@ class Classifier(nn.Module):
             n_words=self.n_words,
         )
 
-    def encode(self, batch: Batch) -> Encoded:
-        """The features of whole documents, however they are read."""
+    def encode(self, batch: Batch, chosen: Chosen | None = None) -> Encoded:
+        """The features of whole documents, however they are read, or those of chosen positions as if they were all."""
         known = batch if self.n_words is None else known_words(batch, self.n_words)
+        if chosen is not None:
+            assert isinstance(self.encoder, SelectiveEncoder)  # or nothing would have been chosen
+            return Encoded(self.encoder.states_at(known, chosen), chosen.of(batch.tokens), chosen.mask)
         if not self.segment:
             encoded = self.encoder(known)
             on_host = batch.on_host if encoded.mask is batch.mask else None  # some encoders read less than all
@@ -89,9 +94,21 @@ class Classifier(nn.Module):
         states = torch.cat([part.states for part in self._read(known)], dim=1)
         return Encoded(states, batch.tokens, batch.mask, on_host=batch.on_host)
 
+    def looked_at(self, batch: Batch) -> Chosen | None:
+        """The positions that are enough for the decoder's logits; None where all are read."""
+        encoder, decoder = self.encoder, self.decoder
+        if self.segment or not isinstance(encoder, SelectiveEncoder) or not isinstance(decoder, SelectiveDecoder):
+            return None
+        wanted = decoder.looks_at(batch.tokens, batch.mask)
+        return None if wanted is None else chosen_by(wanted)
+
+    def encode_looked_at(self, batch: Batch) -> Encoded:
+        """The features that the decoder needs: its logits are those of whole documents."""
+        return self.encode(batch, self.looked_at(batch))
+
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The loss of a batch with targets."""
-        return self.loss_of(self.encode(batch), batch)
+        return self.loss_of(self.encode_looked_at(batch), batch)
 
     def loss_of(self, encoded: Encoded, batch: Batch) -> Float[Tensor, ""]:
         """The loss from features that are already there, for training a decoder on stored ones."""

@@ -6,6 +6,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from plant.nn.attention import masked_mean
+from plant.nn.convolved import convolved_at
+from plant.nn.dropout import ByteDropout
+from plant.tensors import Chosen
 from plant.text.vocab import PADDING
 
 
@@ -39,7 +42,7 @@ class WordEmbedding(nn.Module):
                 *word_vectors.shape, padding_idx=PADDING, _weight=word_vectors.clone(), _freeze=frozen
             )
         self.size = self.table.embedding_dim
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
 
     def forward(
         self, tokens: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
@@ -66,6 +69,16 @@ class Convolution(nn.Module):
     ) -> Float[Tensor, "batch time size"]:
         inputs = F.pad(without_padding(states, mask).transpose(1, 2), self.margin)
         return self.convolution(inputs).transpose(1, 2)
+
+    def at(
+        self, states: Float[Tensor, "batch time input"], mask: Bool[Tensor, "batch time"], chosen: Chosen
+    ) -> Float[Tensor, "batch place size"]:
+        """What `forward` gives at chosen positions; on a CPU nothing else is computed."""
+        weight, bias = self.convolution.weight, self.convolution.bias
+        if states.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            return chosen.of(self(states, mask))
+        found = convolved_at(states, mask.sum(1).tolist(), weight, chosen, before=self.margin[0])
+        return found if bias is None else found + bias
 
 
 class BatchNorm(nn.Module):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from plant.data.corpus import Corpus, Role, gold_codes, held_out
-from plant.evaluate.scores.scored import KIND, Frame, Scored, load_scored, save_scored, scored_densely
+from plant.evaluate.scores.scored import KIND, Frame, Scored, load_scored, save_scored, scored_by_lists, scored_densely
 from plant.steps.step import Step, Work, always
 from plant.store.keeper import Kind
 from plant.store.safetensors import MAX_IN_MEMORY
@@ -13,6 +13,7 @@ from plant.systems.coder import FittedCoder
 from plant.types import Progress, silent
 
 BEST = 1000  # codes of a note
+MANY = 20_000  # codes from which on a note keeps its best ones only
 
 
 def score_role(
@@ -41,25 +42,20 @@ def score_role(
             for row in history
         ),
     )
-    scored = scored_densely(
-        fitted.probabilities(documents, progress=progress),
-        ids=documents.ids,
-        codes=fitted.codes,
-        gold=gold_codes(corpus, role),
-        thresholds=fitted.thresholds,
-        train_counts=fitted.train_counts,
-        train_documents=fitted.train_documents,
-        codebook=fitted.codebook,
-        frame=frame,
-    )
-    return scored if len(scored) * len(fitted.codes) <= MAX_IN_MEMORY else best_only(scored)
-
-
-def best_only(scored: Scored) -> Scored:
-    """The same documents with the best codes of each, where all scores would be too many to keep."""
+    about: dict[str, Any] = {
+        "ids": documents.ids,
+        "codes": fitted.codes,
+        "gold": gold_codes(corpus, role),
+        "thresholds": fitted.thresholds,
+        "train_counts": fitted.train_counts,
+        "train_documents": fitted.train_documents,
+        "codebook": fitted.codebook,
+    }
+    if len(fitted.codes) <= MANY and len(documents) * len(fitted.codes) <= MAX_IN_MEMORY:
+        return scored_densely(fitted.probabilities(documents, progress=progress), **about, frame=frame)
     remark = f"Of each note the {BEST:,} best codes are kept: codes beyond count as ranked last."
-    frame = replace(scored.frame, remarks=(*scored.frame.remarks, remark))
-    return replace(scored, scores=scored.scores.top(BEST), frame=frame)
+    frame = replace(frame, remarks=(*frame.remarks, remark))
+    return scored_by_lists(*fitted.best(documents, BEST, progress=progress), **about, frame=frame)
 
 
 def _make(work: Work) -> Scored:

@@ -2,26 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
 from plant.data.batches import collate
 from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
 from plant.evaluate.choosing.judge import judge_on
-from plant.explain.table import explainer_named
+from plant.explain.table import LOOKS, explainer_named, usual_explainer
 from plant.nn.classifier import Classifier
 from plant.nn.parts.build import asked_for, build_classifier, kept_whole
 from plant.nn.parts.given import Given, Kept, pack_given, unpack_given
-from plant.nn.parts.protocols import QuantizableEncoder, SubwordEncoder, reads_titles
+from plant.nn.parts.protocols import Looked, LookingDecoder, QuantizableEncoder, SubwordEncoder, reads_titles
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.systems.growing import grown_classifier
 from plant.systems.system import Growth, Known, PackedSystem, under
 from plant.systems.widened import WidenedSystem, widened
-from plant.tensors import Encoded
+from plant.tensors import Batch, Chosen, Decoded, Encoded
 from plant.train.classifier import ClassifierEpoch, Notes, train_classifier
 from plant.train.loop import Runtime
 from plant.train.seed import seeded
@@ -30,23 +33,52 @@ TAG = "classifier"
 
 
 @dataclass(frozen=True)
+class Read:
+    """A batch and what the decoder needed of it; `chosen` are the positions where that is not all of them."""
+
+    batch: Batch
+    encoded: Encoded
+    chosen: Chosen | None
+    looked: Looked | None = None  # where the decoder looked, if it kept that
+
+
+@dataclass(frozen=True)
 class ClassifierReading:
-    """What a classifier made of a batch; `encoded` is kept for explanations only."""
+    """What a classifier made of a batch; `read` is kept for explanations only."""
 
     scores: NDArray[np.float32]
     classifier: Classifier
-    encoded: Encoded | None
+    read: Read | None
 
     @property
     def known(self) -> int:
         return self.scores.shape[1]
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
-        assert self.encoded is not None  # or it was read without evidence
-        one = self.encoded.document(row)
-        asked = torch.tensor(list(labels), device=one.tokens.device)
-        weights = explainer_named(explainer, self.classifier)(self.classifier, one, asked)
-        return weights.detach()[0].float().cpu().numpy()
+        assert self.read is not None  # or it was read without evidence
+        name = explainer or usual_explainer(self.classifier.decoder)
+        asked = torch.tensor(list(labels), device=self.read.encoded.tokens.device)
+        if name == "attention" and self.read.looked is not None:
+            return self._spread(self.read.looked(row, asked), self.read, row)
+        one = (self.read.encoded if name in LOOKS else self._whole).document(row)
+        weights = explainer_named(name, self.classifier)(self.classifier, one, asked).detach()[0]
+        return self._spread(weights, self.read, row) if name in LOOKS else weights.float().cpu().numpy()
+
+    @cached_property
+    @torch.no_grad()
+    def _whole(self) -> Encoded:
+        """The features of whole documents, for those who look at more than the decoder does."""
+        assert self.read is not None
+        return self.read.encoded if self.read.chosen is None else self.classifier.encode(self.read.batch)
+
+    def _spread(self, weights: Float[Tensor, "asked time"], read: Read, row: int) -> NDArray[np.float32]:
+        """Weights of the positions that were read, as those of the whole document."""
+        found: NDArray[np.float32] = weights.float().cpu().numpy()
+        if read.chosen is None:
+            return found
+        spread = np.zeros((len(found), int(read.batch.mask[row].sum())), np.float32)
+        spread[:, read.chosen.places[row, : found.shape[1]].cpu().numpy()] = found
+        return spread
 
 
 @dataclass(frozen=True)
@@ -70,9 +102,17 @@ class ClassifierSystem:
     def read(self, documents: Documents, *, evidence: bool = False) -> ClassifierReading:
         self.classifier.eval()
         batch = collate(self.classifier.readable(documents), range(len(documents))).to(self.device)
-        encoded = self.classifier.encode(batch) if evidence else None
-        decoded = self.classifier(batch) if encoded is None else self.classifier.decoder(encoded)
-        return ClassifierReading(decoded.logits.sigmoid().cpu().numpy(), self.classifier, encoded)
+        decoded, read = self._read(batch) if evidence else (self.classifier(batch), None)
+        return ClassifierReading(decoded.logits.sigmoid().cpu().numpy(), self.classifier, read)
+
+    def _read(self, batch: Batch) -> tuple[Decoded, Read]:
+        """The logits, and all that explanations need."""
+        chosen, decoder = self.classifier.looked_at(batch), self.classifier.decoder
+        encoded = self.classifier.encode(batch, chosen)
+        if not isinstance(decoder, LookingDecoder):
+            return decoder(encoded), Read(batch, encoded, chosen)
+        decoded, looked = decoder.look(encoded)
+        return decoded, Read(batch, encoded, chosen, looked)
 
     def unread(self, documents: Documents) -> int:
         encoder = self.classifier.encoder

@@ -17,7 +17,7 @@ from plant.data.corpus import Documents, TrainingView
 from plant.data.encode import encode_texts
 from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import calibrated
-from plant.evaluate.scores.forms import BLOCK, blocks
+from plant.evaluate.scores.forms import BLOCK, best_labels, blocks
 from plant.explain.spans import evidence_spans
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
@@ -77,6 +77,18 @@ class FittedCoder:
             found[rows] = self._calibrated(found[rows])
         return found
 
+    def best(
+        self, documents: Documents, k: int, *, progress: Progress = silent
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The `k` best labels of each document and their calibrated probabilities, best first; never a row of all."""
+        k = min(k, len(self.codes))
+        labels, values = np.empty((len(documents), k), np.int32), np.empty((len(documents), k), np.float32)
+        for rows, reading in readings(self.system, documents, progress=progress):
+            scores = self._calibrated(reading.scores)
+            labels[rows] = [best_labels(row, k) for row in scores]
+            values[rows] = np.take_along_axis(scores, labels[rows].astype(np.intp), axis=1)
+        return labels, values
+
     def code(
         self, documents: Documents, *, top: int = 15, evidence: bool = True, explainer: str = ""
     ) -> list[Prediction]:
@@ -98,11 +110,9 @@ class FittedCoder:
     def explained(self, documents: Documents, codes: Sequence[str], *, explainer: str = "") -> Prediction:
         """Some codes of the first document, best first, with their evidence."""
         reading = self.system.read(documents, evidence=True)
-        ranked = [
-            scored
-            for scored in self._ranked(self._calibrated(reading.scores)[0], len(self.codes))
-            if scored.code in codes
-        ]
+        scores = self._calibrated(reading.scores)[0]
+        labels = np.array(sorted({self._labels[code] for code in codes if code in self._labels}), np.intp)
+        ranked = self._scored(scores, labels[np.argsort(-scores[labels], kind="stable")])
         explained = self._explained(documents, 0, ranked, reading, 0, explainer=explainer)
         return Prediction(documents.ids[0], tuple(explained))
 
@@ -115,14 +125,16 @@ class FittedCoder:
 
     def _ranked(self, scores: NDArray[np.float32], top: int) -> list[ScoredCode]:
         """The `top` best codes of a document, or as many as are accepted where those are more."""
-        accepted = scores >= self.thresholds
-        labels = np.argsort(-scores, kind="stable")[: max(top, int(accepted.sum()))]
+        accepted = int(np.count_nonzero(scores >= self.thresholds))
+        return self._scored(scores, best_labels(scores, max(top, accepted)))
+
+    def _scored(self, scores: NDArray[np.float32], labels: NDArray[np.intp]) -> list[ScoredCode]:
         return [
             ScoredCode(
                 code=self.codes[label],
                 description=self.codebook.description(self.codes[label]),
                 probability=float(scores[label]),
-                accepted=bool(accepted[label]),
+                accepted=bool(scores[label] >= self.thresholds[label]),
             )
             for label in labels
         ]

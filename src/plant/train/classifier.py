@@ -125,7 +125,7 @@ class _ClassifierTask:
 
     def _encoded(self, batch: Batch, rows: NDArray[np.intp]) -> Encoded:
         if self.states is None:
-            encoded = self.classifier.encode(batch)
+            encoded = self.classifier.encode_looked_at(batch)
             return replace(encoded, states=encoded.states.float())
         width = self.states[0].shape[1]
         states, mask = torch.zeros(*batch.tokens.shape, width), torch.zeros(batch.tokens.shape, dtype=torch.bool)

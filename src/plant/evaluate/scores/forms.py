@@ -160,7 +160,7 @@ class Dense:
         k = min(k, self.values.shape[1])
         labels = np.zeros((len(self.values), k), np.int64)
         for rows in self._row_blocks():
-            labels[rows] = np.argsort(-self.values[rows], axis=1, kind="stable")[:, :k]
+            labels[rows] = [best_labels(row, k) for row in self.values[rows]]
         return ranked(labels, np.take_along_axis(self.values, labels, axis=1), thresholds=self.thresholds)
 
     def _row_blocks(self) -> Iterator[slice]:
@@ -296,6 +296,15 @@ class Constant:
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(1, len(order) + 1)
         return np.where((places <= self.list_length) & (self.values > 0), places, UNRANKED)
+
+
+def best_labels(scores: Values, k: int) -> NDArray[np.intp]:
+    """The `k` best labels of one document, best first, of equals the first; only these are sorted."""
+    if not 0 < k < len(scores):
+        return np.argsort(-scores, kind="stable")[: max(0, k)]
+    floor = np.partition(scores, len(scores) - k)[len(scores) - k]
+    reaching = np.flatnonzero(scores >= floor)
+    return reaching[np.argsort(-scores[reaching], kind="stable")[:k]]
 
 
 def ranked(

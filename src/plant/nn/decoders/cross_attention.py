@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from plant.nn.attention import masked_softmax
+from plant.nn.dropout import ByteDropout
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
 from plant.values import Count, Dropout, small
@@ -28,7 +29,7 @@ class CrossAttention(nn.Module):
         nn.init.normal_(self.queries)
         self.norm = nn.LayerNorm(input_size)
         self.output = nn.Linear(input_size, 1)
-        self.dropout, self.chunk = nn.Dropout(dropout), chunk
+        self.dropout, self.chunk = ByteDropout(dropout), chunk
 
     def forward(self, encoded: Encoded) -> Decoded:
         states = self.dropout(without_padding(encoded.states, encoded.mask)).to(self.queries.dtype)

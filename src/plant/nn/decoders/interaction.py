@@ -6,6 +6,7 @@ inside a longer match does not count, and each name has a weight of its own that
 it. See docs/models/interaction-matching.md.
 """
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,11 +18,11 @@ from torch import Tensor, nn
 
 from plant.nn.attention import as_distribution
 from plant.nn.decoders.label_attention import prior_logits
+from plant.nn.matching.kept import KeptMatches, Matches, joined
 from plant.nn.matching.letters import letter_vectors
 from plant.nn.matching.names import Names, names_from
 from plant.nn.matching.search import (
     NOWHERE,
-    Found,
     Matching,
     Phrases,
     Similar,
@@ -93,6 +94,7 @@ class Interaction(nn.Module):
             names = names_from(torch.zeros(n_labels, 1) if descriptions is None else descriptions, n_words=vocab_size)
         self.form, self.matching = form, Matching(slack, threshold, least, longest, covering)
         self._cached: Similar | None = None
+        self._kept = KeptMatches()
         self.register_load_state_dict_post_hook(_forget)  # type: ignore[no-untyped-call]
         self.phrases: Phrases = phrases_of(names)
         self.name_labels, self.several = names.labels, names.support != 1
@@ -121,29 +123,28 @@ class Interaction(nn.Module):
     @torch.no_grad()
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """The words of each label's best match, by similarity; nothing for a label without one."""
-        places = self.places(encoded)
-        spread = self.words.new_zeros(len(encoded.tokens), len(self.prior), encoded.tokens.shape[1])
-        index = (places.rows[places.pair_match], places.labels[places.pair_match], places.pair_position)
+        asked, column = labels.unique(return_inverse=True)
+        places = self.places(encoded, asked)
+        spread = self.words.new_zeros(len(encoded.tokens), len(asked), encoded.tokens.shape[1])
+        own = torch.searchsorted(asked, places.labels)[places.pair_match]
+        index = (places.rows[places.pair_match], own, places.pair_position)
         spread.index_put_(index, self._similarities(places, encoded), accumulate=True)
-        return as_distribution(spread[:, labels])
+        return as_distribution(spread[:, column])
 
     @torch.no_grad()
-    def places(self, encoded: Encoded) -> Places:
-        """The best match of each label in each document."""
-        device = encoded.tokens.device
+    def places(self, encoded: Encoded, labels: Int[Tensor, "asked"] | None = None) -> Places:
+        """The best match of each label, or of each of some labels, in each document."""
         host = encoded.on_host or OnHost(encoded.tokens.cpu(), encoded.mask.cpu())
-        tokens = [row[mask] for row, mask in zip(host.tokens, host.mask, strict=True)]
-        similar, numbered = self._similar(tokens)
-        found = [self._in_document(similar, row) for row in numbered]
-        rows = np.repeat(np.arange(len(found)), [len(one[0].names) for one in found])
-        names = _joined([one[0].names for one in found])
+        tokens = [row[mask].numpy() for row, mask in zip(host.tokens, host.mask, strict=True)]
+        matches = self._matches(tokens)
+        best = self._best_per_label(matches, None if labels is None else labels.cpu().numpy())
+        names = matches.found.names[best]
         lengths = self.phrases.lengths(names)
-        words, at = _joined([one[1] for one in found]), _joined([one[2] for one in found])
-        match = np.repeat(np.arange(len(names)), lengths)
-        kept = at != NOWHERE
+        words, at = matches.words_of(best)
+        match, kept = np.repeat(np.arange(len(names)), lengths), at != NOWHERE
         word_tokens = self.phrases.distinct[self.phrases.words[words]]
-        arrays = (rows, self.name_labels[names], names, lengths, match[kept], word_tokens[kept], at[kept])
-        return Places(*(torch.from_numpy(array.astype(np.int64)).to(device) for array in arrays))
+        arrays = (matches.rows[best], self.name_labels[names], names, lengths, match[kept], word_tokens[kept], at[kept])
+        return Places(*(torch.from_numpy(array.astype(np.int64)).to(encoded.tokens.device) for array in arrays))
 
     def _keep(self, name: str, values: Tensor, *, learned: bool) -> None:
         if learned:
@@ -151,19 +152,28 @@ class Interaction(nn.Module):
         else:
             self.register_buffer(name, values)
 
-    def _similar(self, tokens: list[Tensor]) -> tuple[Similar, list[NDArray[np.int64]]]:
-        """Which words of names are like which tokens, and the documents in the tokens' numbers there.
-
-        For vectors that are not learned, this is worked out once for the whole vocabulary: only loading changes them.
-        """
-        rows = [row.numpy() for row in tokens]
-        if not isinstance(self.words, nn.Parameter) and self.matching.threshold > 0:
-            if self._cached is None:
-                self._cached = self._all_similar()
-            return self._cached, rows
-        every, inverse = np.unique(np.concatenate(rows), return_inverse=True)
+    def _matches(self, tokens: list[NDArray[np.int64]]) -> Matches:
+        """All names found in documents; with vectors that are not learned, those of earlier readings are kept."""
+        if self._fixed:
+            kind = "training" if self.training else "reading"
+            return joined(
+                [self._kept.of(row, kind, partial(self._in_document, self._similar(), row)) for row in tokens]
+            )
+        every, inverse = np.unique(np.concatenate(tokens), return_inverse=True)
         table = similar_words(self._table(every), threshold=self.matching.threshold)
-        return table, np.split(inverse, np.cumsum([len(row) for row in rows])[:-1])
+        numbered = np.split(inverse, np.cumsum([len(row) for row in tokens])[:-1])
+        return joined([self._in_document(table, row) for row in numbered])
+
+    @property
+    def _fixed(self) -> bool:
+        """Whether words are like each other once and for all."""
+        return not isinstance(self.words, nn.Parameter) and self.matching.threshold > 0
+
+    def _similar(self) -> Similar:
+        """Which words of names are like which tokens, of the whole vocabulary: only loading changes it."""
+        if self._cached is None:
+            self._cached = self._all_similar()
+        return self._cached
 
     def _all_similar(self) -> Similar:
         numbers = np.arange(len(self.words)).reshape(-1)
@@ -185,22 +195,24 @@ class Interaction(nn.Module):
         table[:, tokens <= UNKNOWN] = 0
         return table
 
-    def _in_document(
-        self, similar: Similar, tokens: NDArray[np.int64]
-    ) -> tuple[Found, NDArray[np.int64], NDArray[np.int64]]:
+    def _in_document(self, similar: Similar, tokens: NDArray[np.int64]) -> Matches:
         document = read(similar, tokens, self.phrases, self.matching)
         found = search(document, self.phrases, self.matching, self.several if self.training else None)
-        best = self._best_per_label(found)
-        return best, *positions(document, self.phrases, best, slack=self.matching.slack)
+        words, at = positions(document, self.phrases, found, slack=self.matching.slack)
+        return Matches(np.array([len(found.names)]), found, offsets(self.phrases.lengths(found.names)), words, at)
 
-    def _best_per_label(self, found: Found) -> Found:
-        labels, values = self.name_labels[found.names], found.scores
+    def _best_per_label(self, matches: Matches, asked: NDArray[np.int64] | None) -> NDArray[np.intp]:
+        """The best match of each label in each document, by document and label; the first name of equals."""
+        names, scores = matches.found.names, matches.found.scores
+        labels, rows, values = self.name_labels[names], matches.rows, scores
         if self.form == "weighted":
-            weights = self.weights.detach().cpu().numpy()
-            values = weights[found.names] + self.scale.item() * (found.scores - 1)
-        order = np.lexsort((found.names, -values, labels))
-        chosen = order[np.unique(labels[order], return_index=True)[1]]
-        return Found(found.names[chosen], found.starts[chosen], found.scores[chosen])
+            values = self.weights.detach().cpu().numpy()[names] + self.scale.item() * (scores - 1)
+        order = np.lexsort((names, -values, labels, rows))
+        if asked is not None:
+            order = order[np.isin(labels[order], asked)]
+        new = np.ones(len(order), np.bool_)
+        new[1:] = (np.diff(labels[order]) != 0) | (np.diff(rows[order]) != 0)
+        return order[new]
 
     def _logits(self, places: Places, encoded: Encoded) -> Float[Tensor, "match"]:
         similar = self._similarities(places, encoded)
@@ -223,6 +235,7 @@ def _forget(module: nn.Module, keys: object) -> None:
     """What was worked out from other vectors than those just loaded."""
     assert isinstance(module, Interaction)
     module._cached = None
+    module._kept.forget()
 
 
 def _vectors(n_words: int, size: int, given: Tensor | None, vocab: Vocab | None) -> Float[Tensor, "token size"]:
@@ -230,7 +243,3 @@ def _vectors(n_words: int, size: int, given: Tensor | None, vocab: Vocab | None)
         return torch.randn(n_words, size) if given is None else given.clone()
     letters = torch.from_numpy(letter_vectors(vocab.tokens, size if given is None else given.shape[1]))
     return letters if given is None else torch.cat([given, letters[len(given) :]])
-
-
-def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, np.int64), *parts])

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.nn.attention import Packed, as_distribution, pack, unpack
+from plant.nn.dropout import ByteDropout
 from plant.nn.forms import compiled_for
 from plant.nn.planting.attending import Attending, Heads, NoSources
 from plant.nn.planting.batched import Look, batched_logits, batched_loss
@@ -41,7 +42,7 @@ class LabelAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.segment = segment
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         self.key = nn.Linear(input_size, key_size, bias=False) if key_size else None
         self.queries = nn.Parameter(torch.empty(n_labels, key_size or input_size))
         self.weights = nn.Parameter(torch.empty(n_labels, input_size))

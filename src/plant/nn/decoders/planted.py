@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from plant.errors import RecipeError
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.forms import compiled_for
-from plant.nn.parts.protocols import StaticRelevance
+from plant.nn.parts.protocols import Looked, StaticRelevance
 from plant.nn.planting.attending import Attending
 from plant.nn.planting.batched import Look, PlantedScores, StaticLists, batched_logits, batched_loss
 from plant.nn.planting.focus import Focusing, focused_attention
@@ -129,6 +129,12 @@ class PlantedDecoder(nn.Module):
         segments, packed, tensors = self._prepared(encoded)
         return fused_logits(segments, packed.lengths, torch.zeros_like(self.prior), tensors)
 
+    def looks_at(
+        self, tokens: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
+    ) -> Bool[Tensor, "batch time"] | None:
+        """Where listed words stand; all positions count where segments do, or where any word may be looked at."""
+        return None if self.listing is None or self.segment else mask & self.listing.is_listed(tokens)
+
     @property
     def prior(self) -> Float[Tensor, "label"]:
         """The bias: what a document without evidence gets."""
@@ -146,6 +152,14 @@ class PlantedDecoder(nn.Module):
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """The sum of all sources, as a distribution over each document."""
         return as_distribution(torch.stack(list(self.attend_by_source(encoded, labels).values())).sum(0))
+
+    def look(self, encoded: Encoded) -> tuple[Decoded, Looked]:
+        """The logits, and what `attend` would say of each document."""
+        found = None if self.listing is None else self.listing.look(self._seen(encoded))
+        if found is None:
+            return self(encoded), lambda row, labels: self.attend(encoded.document(row), labels)[0]
+        evidence, look = found
+        return Decoded(evidence + self.prior), lambda row, labels: as_distribution(look.of(row, labels))
 
     @torch.no_grad()
     def attend_by_source(

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from plant.nn.attention import masked_max, masked_mean
 from plant.nn.decoders.label_attention import prior_logits
+from plant.nn.dropout import ByteDropout
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
 from plant.values import Count, Dropout, small
@@ -25,7 +26,7 @@ class MaxPool(nn.Module):
         start_at_prior: bool = True,
     ) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         self.output = _linear(input_size, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:
@@ -51,7 +52,7 @@ class MeanPool(nn.Module):
         start_at_prior: bool = True,
     ) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         self.output = _linear(input_size, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:
@@ -82,7 +83,7 @@ class LastState(nn.Module):
     ) -> None:
         super().__init__()
         self.forward_size = input_size // 2 if bidirectional else input_size
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         self.output = _linear(input_size, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:
@@ -115,7 +116,7 @@ class ChunkMaxPool(nn.Module):
         super().__init__()
         self.chunks = chunks
         self.bottleneck = nn.Linear(chunks * input_size, bottleneck)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         self.output = _linear(bottleneck, n_labels, frequencies if start_at_prior else None)
 
     def forward(self, encoded: Encoded) -> Decoded:

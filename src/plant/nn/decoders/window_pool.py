@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.nn.decoders.pooled import as_evidence
+from plant.nn.dropout import ByteDropout
 from plant.nn.language.windows import Joining, at_words, decisive, joined, windows_of
 from plant.tensors import Decoded, Encoded, Windows
 from plant.values import Dropout
@@ -44,7 +45,7 @@ class WindowPool(nn.Module):
         self.pooler = nn.Linear(input_size, input_size)
         if transformer is not None and transformer.pooler:
             self.pooler.load_state_dict({name.removeprefix("dense."): t for name, t in transformer.pooler.items()})
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         self.output = nn.Linear(input_size, n_labels)
         nn.init.normal_(self.output.weight, std=0.02)
         nn.init.zeros_(self.output.bias)

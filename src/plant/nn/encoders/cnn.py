@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from plant.nn.layers import Convolution, WordEmbedding
-from plant.tensors import Batch, Encoded
+from plant.tensors import Batch, Chosen, Encoded
 from plant.values import Count, Counts, Dropout, small
 
 
@@ -46,5 +46,11 @@ class CNN(nn.Module):
 
     def forward(self, batch: Batch) -> Encoded:
         words = self.words(batch.tokens, batch.mask)
-        states = self.activate(torch.cat([convolve(words, batch.mask) for convolve in self.convolutions], dim=-1))
-        return Encoded(torch.cat([states, words], dim=-1) if self.residual else states, batch.tokens, batch.mask)
+        states = [self.activate(convolve(words, batch.mask)) for convolve in self.convolutions]
+        return Encoded(torch.cat([*states, *[words] * self.residual], dim=-1), batch.tokens, batch.mask)
+
+    def states_at(self, batch: Batch, chosen: Chosen) -> Float[Tensor, "batch place size"]:
+        """What `forward` gives at chosen positions, without computing it elsewhere."""
+        words = self.words(batch.tokens, batch.mask)
+        states = [self.activate(c.at(words, batch.mask, chosen)) for c in self.convolutions]  # type: ignore[operator]
+        return torch.cat([*states, *[chosen.of(words)] * self.residual], dim=-1)

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from plant.nn.dropout import ByteDropout
 from plant.nn.layers import BatchNorm, Convolution, SqueezeExcitation, WordEmbedding
 from plant.tensors import Batch, Encoded
 from plant.values import Count, Dropout, small
@@ -39,7 +40,7 @@ class EffectiveCAN(nn.Module):
         self.base = Convolution(self.words.size, filters, kernel=kernel)
         self.blocks = nn.ModuleList(_Block(filters, kernel=kernel, reduction=reduction) for _ in range(blocks))
         self.maps = nn.ModuleList(nn.Linear(filters, width) for _ in range(blocks))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
         self.size = width * blocks
 
     def forward(self, batch: Batch) -> Encoded:

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from plant.nn.dropout import ByteDropout
 from plant.nn.layers import WordEmbedding
 from plant.tensors import Batch, Encoded
 from plant.values import Count, Dropout, small
@@ -43,7 +44,7 @@ class Embedding(nn.Module):
         self.buckets = nn.Embedding(buckets, self.size) if self.lengths else None
         if self.buckets is not None:
             nn.init.uniform_(self.buckets.weight, -1 / self.size, 1 / self.size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
 
     def forward(self, batch: Batch) -> Encoded:
         states = self.words(batch.tokens, batch.mask)

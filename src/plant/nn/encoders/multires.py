@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from plant.nn.dropout import ByteDropout
 from plant.nn.layers import BatchNorm, Convolution, WordEmbedding
 from plant.tensors import Batch, Encoded
 from plant.values import Count, Counts, Dropout, small
@@ -53,7 +54,7 @@ class _Branch(nn.Module):
         self.second_norm = BatchNorm(size)
         self.shortcut = nn.Linear(input_size, size, bias=False)  # a convolution of width 1
         self.shortcut_norm = BatchNorm(size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = ByteDropout(dropout)
 
     def forward(
         self, words: Float[Tensor, "batch time input"], mask: Bool[Tensor, "batch time"]

@@ -1,15 +1,15 @@
 """What an encoder, a decoder and a loss are; anything of this shape goes with anything else of this shape."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from plant.nn.language.windows import Layout, WindowPlan
-from plant.tensors import Batch, Decoded, Encoded, Subwords, Windows
+from plant.tensors import Batch, Chosen, Decoded, Encoded, Subwords, Windows
 from plant.text.subwords import SubwordTokenizer
 
 Carry = TypeVar("Carry")
@@ -30,6 +30,15 @@ class LayeredEncoder(Encoder, Protocol):
 
     def layer_modules(self) -> Sequence[nn.Module]:
         """The layers from the words up."""
+        ...
+
+
+@runtime_checkable
+class SelectiveEncoder(Encoder, Protocol):
+    """An encoder that can compute the states of some positions and leave the others."""
+
+    def states_at(self, batch: Batch, chosen: Chosen) -> Float[Tensor, "batch place size"]:
+        """The states of chosen positions, as a reading of the whole gives them."""
         ...
 
 
@@ -79,6 +88,19 @@ class AttentionDecoder(Decoder, Protocol):
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]: ...
 
 
+Looked = Callable[[int, Int[Tensor, "asked"]], Float[Tensor, "asked time"]]
+"""Called as `looked(row, labels)`: what `attend` says of one document of a batch, over its real positions."""
+
+
+@runtime_checkable
+class LookingDecoder(AttentionDecoder, Protocol):
+    """A decoder that can keep where it looked while it decodes, so that evidence costs next to nothing."""
+
+    def look(self, encoded: Encoded) -> tuple[Decoded, Looked]:
+        """The logits, and where labels looked."""
+        ...
+
+
 @runtime_checkable
 class EvidentDecoder(AttentionDecoder, Protocol):
     """A decoder that says whether its attention is the evidence itself, so that nothing need be asked besides."""
@@ -118,6 +140,17 @@ class SegmentDecoder(Decoder, Protocol):
     @property
     def prior(self) -> Float[Tensor, "label"]:
         """The bias."""
+        ...
+
+
+@runtime_checkable
+class SelectiveDecoder(Decoder, Protocol):
+    """A decoder to which documents without some of their positions are the same."""
+
+    def looks_at(
+        self, tokens: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
+    ) -> Bool[Tensor, "batch time"] | None:
+        """The positions that it needs; None where it needs all."""
         ...
 
 

@@ -13,11 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from plant.nn.planting.fused import Back, Segment
+from plant.nn.planting.inattention import Asked
 
 Spread = Callable[[Float[Tensor, "label"], Float[Tensor, "label position"]], None]
 """Called as `spread(slope, combined)`: adds slope times the source's weights to `combined`, and keeps its gradients."""
 
-Source = Callable[[Float[Tensor, "label position"], range], tuple[Float[Tensor, "label"], Spread]]
+Source = Callable[[Float[Tensor, "label position"], Asked], tuple[Float[Tensor, "label"], Spread]]
 """Called as `source(values, labels)`: the values of one segment under the source's weights, and the backward pass."""
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from plant.nn.planting.fused import Back, Segment
-from plant.nn.planting.inattention import Distinct, relevance_rows, survivors
+from plant.nn.planting.inattention import Asked, Distinct, relevance_rows, rows_of, run_of, survivors
 from plant.nn.planting.sources import Planting, Static
 
 
@@ -47,7 +47,7 @@ class _FocusedSegment:
         learning = any(gradient is not None for gradient in self.gradients)
         shares = _leaf(_scaled(foci, scales).to(states.dtype), learned=learning)
         seen = _leaf(states[self.span], learned=self.gradients[0] is not None)
-        asked = _leaf(weights[_rows(labels)], learned=self.gradients[1] is not None)
+        asked = _leaf(weights[run_of(labels)], learned=self.gradients[1] is not None)
         with torch.set_grad_enabled(learning):
             positions = torch.cat([focus.positions for focus in foci], dim=1)
             pooled = F.embedding_bag(positions, seen, per_sample_weights=shares, mode="sum")
@@ -58,7 +58,7 @@ class _FocusedSegment:
                 return
             evidence.backward(slope)
             _add(self.gradients[0], self.span, seen.grad)
-            _add(self.gradients[1], _rows(labels), asked.grad)
+            _add(self.gradients[1], run_of(labels), asked.grad)
             assert shares.grad is not None
             self._teach(labels, foci, shares.grad)
 
@@ -76,7 +76,7 @@ class _FocusedSegment:
             places, product, shares = foci[-1].places, products[-1], foci[-1].shares
             by_score = scales[-1] * (product - shares * product.sum(-1, keepdim=True))
             tokens = self.planting.span(self.number)
-            self.planting.ranked.pieces.add_gradients(ranker, of_ranker, tokens, _rows(labels), places, by_score)
+            self.planting.ranked.pieces.add_gradients(ranker, of_ranker, tokens, run_of(labels), places, by_score)
 
 
 class _Focus(NamedTuple):
@@ -87,18 +87,18 @@ class _Focus(NamedTuple):
     shares: Float[Tensor, "label kept"]
 
 
-def _foci(planting: Planting, number: int, tensors: Sequence[Tensor], labels: range, k: int) -> Iterator[_Focus]:
+def _foci(planting: Planting, number: int, tensors: Sequence[Tensor], labels: Asked, k: int) -> Iterator[_Focus]:
     """The focus of each source in a segment, static then planted: shares, and a softmax of scores."""
     document = planting.segments[number]
     if planting.static is not None:
         yield _static(planting.static, document, labels, k)
     if planting.ranked is not None:
-        scores = planting.ranked.pieces.scores(tensors, planting.span(number), _rows(labels))
+        scores = planting.ranked.pieces.scores(tensors, planting.span(number), rows_of(labels))
         kept = survivors(scores, document, k)
         yield _Focus(kept.positions, kept.places, scores.gather(1, kept.places).softmax(-1))
 
 
-def _static(static: Static, document: Distinct, labels: range, k: int) -> _Focus:
+def _static(static: Static, document: Distinct, labels: Asked, k: int) -> _Focus:
     rows = relevance_rows(static.lists, document, labels)
     kept = survivors(rows, document, k)
     found = rows.gather(1, kept.places)
@@ -108,10 +108,6 @@ def _static(static: Static, document: Distinct, labels: range, k: int) -> _Focus
 
 def _scaled(foci: Sequence[_Focus], scales: Float[Tensor, "source"]) -> Float[Tensor, "label kept"]:
     return torch.cat([scale * focus.shares for scale, focus in zip(scales, foci, strict=True)], dim=1)
-
-
-def _rows(labels: range) -> slice:
-    return slice(labels.start, labels.stop)
 
 
 def _leaf(tensor: Tensor, *, learned: bool) -> Tensor:
@@ -130,12 +126,11 @@ def focused_attention(
     """The weights of each source over all positions of the segments, one after the other."""
     columns = []
     for number, document in enumerate(planting.segments):
-        rows = [
-            [
-                focus.shares.new_zeros(len(document.place)).index_add(0, focus.positions[0], focus.shares[0])
-                for focus in _foci(planting, number, tensors, range(label, label + 1), k)
-            ]
-            for label in labels.tolist()
-        ]
-        columns.append([torch.stack(source) for source in zip(*rows, strict=True)])
+        foci = _foci(planting, number, tensors, labels, k)
+        columns.append([_spread(focus, len(document.place)) for focus in foci])
     return [torch.cat(source, dim=1) for source in zip(*columns, strict=True)]
+
+
+def _spread(focus: _Focus, n_positions: int) -> Float[Tensor, "label position"]:
+    empty = focus.shares.new_zeros(len(focus.shares), n_positions)
+    return empty.scatter_add_(1, focus.positions, focus.shares)

@@ -66,6 +66,20 @@ def survivors_numba(scores: Float[Tensor, "label token"], document: Distinct, k:
     return Survivors(positions, places)
 
 
+Asked = range | Int[Tensor, "asked"]
+"""A run of labels, or any labels."""
+
+
+def rows_of(labels: Asked) -> slice | Int[Tensor, "asked"]:
+    """The labels as an index of rows."""
+    return run_of(labels) if isinstance(labels, range) else labels
+
+
+def run_of(labels: range) -> slice:
+    """A run of labels as an index of rows."""
+    return slice(labels.start, labels.stop)
+
+
 @dataclass(frozen=True)
 class LabelsByToken:
     """Relevance by token: token t is listed by `labels[starts[t]:starts[t + 1]]`, rising, with these scores."""
@@ -75,10 +89,14 @@ class LabelsByToken:
     scores: Float[Tensor, "entry"]
 
 
-def relevance_rows(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:
+def relevance_rows(lists: LabelsByToken, document: Distinct, labels: Asked) -> Float[Tensor, "label token"]:
     """The relevance of each distinct token for some labels; zero where a label does not list it."""
     form = relevance_rows_numba if compiled_for(lists.scores.device) else relevance_rows_torch
-    return form(lists, document, labels)
+    if isinstance(labels, range):
+        return form(lists, document, labels)
+    asked, places = labels.unique(return_inverse=True)
+    rows = [form(lists, document, range(label, label + 1)) for label in asked.tolist()]
+    return torch.cat([lists.scores.new_zeros(0, len(document.tokens)), *rows])[places]
 
 
 def relevance_rows_torch(lists: LabelsByToken, document: Distinct, labels: range) -> Float[Tensor, "label token"]:

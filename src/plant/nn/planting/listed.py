@@ -8,13 +8,15 @@ states of those of them that hold t. A label without a listed word in the note h
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from plant.nn.attention import Packed
@@ -22,7 +24,7 @@ from plant.nn.forms import compiled_for, full_precision, sent
 from plant.nn.parts.protocols import StaticRelevance
 from plant.nn.planting import listed_step
 from plant.nn.planting.listed_notes import ListedNotes, read_notes
-from plant.nn.planting.listed_step import Constants, ListedStep, Rooms
+from plant.nn.planting.listed_step import Constants, ListedStep, Look, Rooms
 from plant.nn.planting.listed_torch import Listed
 from plant.nn.planting.pieces import in_pieces
 from plant.nn.planting.ranker import Ranker, TwoLayerRanker
@@ -50,6 +52,8 @@ class Listing(nn.Module):
         self.starts, self.labels = lists.starts, lists.labels  # read on the host whatever the device
         self.values: Tensor
         self.register_buffer("values", torch.from_numpy(lists.scores), persistent=False)
+        self.listed_tokens: Tensor
+        self.register_buffer("listed_tokens", torch.from_numpy(np.diff(lists.starts) > 0), persistent=False)
         self.n_labels, self.k, self.static, self.normalised = n_labels, k, static, normalised
         self.forget()
         self.register_load_state_dict_post_hook(lambda module, _: module.forget())  # type: ignore[no-untyped-call]
@@ -65,6 +69,11 @@ class Listing(nn.Module):
             self.forget()
         return super().train(mode)
 
+    def is_listed(self, tokens: Int[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """Whether some label lists each token; words that were added later are on no list."""
+        last = len(self.listed_tokens) - 1
+        return self.listed_tokens[tokens.clamp(max=last)] & (tokens <= last)
+
     def evidence(self, seen: Seen) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
         if compiled(seen):
@@ -72,6 +81,13 @@ class Listing(nn.Module):
         listed, tensors = self._plain(seen)
         with full_precision(seen.weights.device):
             return listed.evidence([len(document) for document in seen.packed.lengths], tensors)
+
+    def look(self, seen: Seen) -> tuple[Float[Tensor, "batch label"], Look] | None:
+        """The logits without the bias, and where labels looked; None where the compiled form cannot do it."""
+        if not compiled(seen) or torch.is_grad_enabled():
+            return None
+        starts = (0, *accumulate(sum(document) for document in seen.packed.lengths))
+        return listed_step.looked_of(*self._step(seen), starts)
 
     def loss(
         self, seen: Seen, bias: Float[Tensor, "label"], targets: Float[Tensor, "batch label"]
@@ -98,7 +114,7 @@ class Listing(nn.Module):
         """The compiled form."""
         notes = self._notes(seen.packed.host_tokens, seen.packed.lengths, asked)
         fitted = None if self.training or torch.is_grad_enabled() else self._fitted(seen.ranker)
-        with torch.autocast("cpu", enabled=False):  # mixed precision ends here
+        with without_mixed_precision():
             half = None if fitted is None else fitted.label_half
             ranker = listed_step.ranker_tensors(seen.ranker, notes, half)
         rooms = self._rooms if self.training else Rooms()  # a coder may predict in several threads
@@ -133,6 +149,11 @@ class Listing(nn.Module):
             half = listed_step.label_half_of(ranker) if isinstance(ranker, TwoLayerRanker) else None
             self._constants = Constants(versions, scores, half)
         return self._constants
+
+
+def without_mixed_precision() -> AbstractContextManager[object]:
+    """Mixed precision ends here; where there is none, torch's own way of saying so takes longer than a small note."""
+    return torch.autocast("cpu", enabled=False) if torch.is_autocast_enabled("cpu") else nullcontext()
 
 
 def compiled(seen: Seen) -> bool:

@@ -163,6 +163,21 @@ def spread(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def spread_asked(  # type: ignore[no-untyped-def]
+    asked, segments, rows, positions, labels, firsts, lasts, places, entries,
+    kept, shares, scales, start, weights,
+):  # fmt: skip
+    """Add the scaled shares of both sources to `weights` [asked, position from `start`] for found labels; -1: none."""
+    for column in range(len(asked)):
+        n = asked[column]
+        for pair in range(firsts[n], lasts[n] if n >= 0 else firsts[n]):
+            for source in range(2):
+                share = scales[source] * shares[source, pair]
+                for row in range(rows[places[pair]], rows[places[pair]] + kept[source, pair]):
+                    weights[column, positions[row] - start] += share
+
+
+@kernel
 def number_sums(  # type: ignore[no-untyped-def]
     begin, end, segments, rows, positions, labels, firsts, lasts, places, entries, first, last, kept, slots, at
 ):

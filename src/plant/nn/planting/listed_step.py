@@ -75,6 +75,50 @@ def evidence_of(step: ListedStep, tensors: Sequence[Tensor]) -> Float[Tensor, "d
     return _Evidence.apply(step, *tensors)  # type: ignore[no-untyped-call]
 
 
+@dataclass(frozen=True)
+class Look:
+    """Where all labels looked in the documents of a batch, ready for whoever asks afterwards."""
+
+    notes: ListedNotes
+    kept: Array  # [source, pair]
+    shares: Array  # [source, pair]
+    scales: Array  # [source]
+    starts: Sequence[int]  # the first position of each document, and the end of the last
+
+    def of(self, document: int, labels: Int[Tensor, "asked"]) -> Float[Tensor, "asked time"]:
+        """The weights of some labels over a document, those of all sources added up."""
+        (first, last), start = self.notes.found_in(document), self.starts[document]
+        asked, found = labels.cpu().numpy(), self.notes.pairs.labels[first:last]
+        places = np.searchsorted(found, asked)
+        there = np.append(found, -1)[places] == asked
+        weights = np.zeros((len(asked), self.starts[document + 1] - start), self.shares.dtype)
+        words = (*self.notes.words, *self.notes.pairs, self.kept, self.shares, self.scales)
+        if len(found):
+            kernels.spread_asked(np.where(there, first + places, -1), *words, start, weights)
+        return torch.from_numpy(weights)
+
+
+@torch.no_grad()
+def looked_of(
+    step: ListedStep, tensors: Sequence[Tensor], starts: Sequence[int]
+) -> tuple[Float[Tensor, "document label"], Look]:
+    """The logits without the bias, and where labels looked; for predictions."""
+    seen = _see(step, tensors)
+    look = Look(step.notes, seen.focus.kept, seen.looked.shares, seen.looked.scales, starts)
+    return _evidence(step, seen), look
+
+
+def _evidence(step: ListedStep, seen: "_Seen") -> Float[Tensor, "document label"]:
+    evidence = np.zeros((len(step.notes), len(seen.looked.weights)), seen.looked.weights.dtype)
+
+    def work(document: int) -> None:
+        _look(step, seen, document)
+        kernels.add_evidence(*step.found(document), *seen.looked, evidence[document])
+
+    step.by_document(work)
+    return torch.from_numpy(evidence)
+
+
 def loss_of(
     step: ListedStep, tensors: Sequence[Tensor], bias: Float[Tensor, "label"], targets: Float[Tensor, "document label"]
 ) -> Float[Tensor, ""]:
@@ -247,14 +291,7 @@ class _Evidence(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         seen = _see(step, tensors)
         ctx.step, ctx.seen = step, seen
-        evidence = np.zeros((len(step.notes), len(seen.looked.weights)), seen.looked.weights.dtype)
-
-        def work(document: int) -> None:
-            _look(step, seen, document)
-            kernels.add_evidence(*step.found(document), *seen.looked, evidence[document])
-
-        step.by_document(work)
-        return torch.from_numpy(evidence)
+        return _evidence(step, seen)
 
     @staticmethod
     @once_differentiable

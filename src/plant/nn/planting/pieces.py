@@ -26,7 +26,9 @@ class Pieces(Protocol):
         """Everything that gets gradients."""
         ...
 
-    def scores(self, tensors: Sequence[Tensor], tokens: slice, labels: slice) -> Float[Tensor, "label token"]:
+    def scores(
+        self, tensors: Sequence[Tensor], tokens: slice, labels: slice | Int[Tensor, "label"]
+    ) -> Float[Tensor, "label token"]:
         """The scores of all these pairs."""
         ...
 
@@ -62,7 +64,9 @@ class BilinearPieces:
         vectors, bias = F.embedding(tokens, self.ranker.token_vectors), self.ranker.token_bias[tokens]
         return vectors, bias, self.ranker.label_vectors, self.ranker.label_bias
 
-    def scores(self, tensors: Sequence[Tensor], tokens: slice, labels: slice) -> Float[Tensor, "label token"]:
+    def scores(
+        self, tensors: Sequence[Tensor], tokens: slice, labels: slice | Int[Tensor, "label"]
+    ) -> Float[Tensor, "label token"]:
         vectors, bias, label_vectors, label_bias = tensors
         shift = bias[tokens] + label_bias[labels].unsqueeze(1)
         return torch.addmm(shift, label_vectors[labels], vectors[tokens].T)
@@ -100,7 +104,9 @@ class TwoLayerPieces:
         label_half = F.linear(self.ranker.label_vectors, self.ranker.label_layer, self.ranker.hidden_bias)
         return token_half, label_half, self.ranker.output, self.ranker.output_bias
 
-    def scores(self, tensors: Sequence[Tensor], tokens: slice, labels: slice) -> Float[Tensor, "label token"]:
+    def scores(
+        self, tensors: Sequence[Tensor], tokens: slice, labels: slice | Int[Tensor, "label"]
+    ) -> Float[Tensor, "label token"]:
         token_half, label_half, output, output_bias = tensors
         return two_layer_scores(label_half[labels], token_half[tokens], output) + output_bias
 

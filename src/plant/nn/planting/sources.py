@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from plant.nn.planting.attending import Source, Spread
-from plant.nn.planting.inattention import Distinct, LabelsByToken, relevance_rows, survivors
+from plant.nn.planting.inattention import Asked, Distinct, LabelsByToken, relevance_rows, rows_of, survivors
 from plant.nn.planting.pieces import Pieces
 
 Inattention = Literal["mask", "zero"]
@@ -30,7 +30,7 @@ class Static:
     def source(self, document: Distinct) -> Source:
         """The static attention of a segment."""
 
-        def pool(values: Tensor, labels: range) -> tuple[Tensor, Spread]:
+        def pool(values: Tensor, labels: Asked) -> tuple[Tensor, Spread]:
             rows = relevance_rows(self.lists, document, labels).to(values.dtype).index_select(1, document.place)
             share = 1 / rows.sum(-1).clamp(min=torch.finfo(rows.dtype).tiny) if self.normalised else rows.new_ones(())
 
@@ -58,8 +58,8 @@ class Ranked:
     ) -> Source:
         """The planted attention of a segment whose distinct tokens are `tokens` of those the tensors are for."""
 
-        def pool(values: Tensor, labels: range) -> tuple[Tensor, Spread]:
-            rows = slice(labels.start, labels.stop)
+        def pool(values: Tensor, labels: Asked) -> tuple[Tensor, Spread]:
+            rows = rows_of(labels)
             scores = self.pieces.scores(tensors, tokens, rows)
             kept = survivors(scores, document, self.k)
             weights, rest = self._weights(scores.gather(1, kept.places), values.shape[1])
@@ -76,6 +76,8 @@ class Ranked:
                     combined.scatter_add_(1, kept.positions, added - others)
                 else:
                     combined.scatter_add_(1, kept.positions, added)
+                if isinstance(rows, Tensor):  # of labels that were asked for: nothing is learned
+                    return
                 by_score = added * (kept_values - total.unsqueeze(1))
                 self.pieces.add_gradients(tensors, gradients, tokens, rows, kept.places, by_score)
 
@@ -127,6 +129,5 @@ class Planting:
 
 def spread_out(source: Source, labels: Int[Tensor, "asked"], empty: Float[Tensor, "asked position"]) -> None:
     """Write into `empty` the weights that a source gives to the positions of its segment."""
-    for row, label in zip(empty.split(1), labels.tolist(), strict=True):
-        _, spread = source(row, range(label, label + 1))
-        spread(row.new_ones(1), row)
+    _, spread = source(empty, labels)
+    spread(empty.new_ones(len(labels)), empty)
