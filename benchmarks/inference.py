@@ -155,16 +155,13 @@ def notes_of(shape: Shape, count: int, *, seed: int) -> Documents:
 
 
 def coded(shape: Shape, *, listed: int, notes: int, rounds: int) -> dict[str, float]:
-    """Milliseconds a note with and without evidence, medians of turns; no note is read twice."""
-    coder = coder_of(shape, listed=listed)
+    """Milliseconds a note with and without evidence, medians of turns on the same notes, either way first in turn."""
+    coder, documents = coder_of(shape, listed=listed), notes_of(shape, notes, seed=0)
     ways = {"with": partial(coder.code, evidence=True), "without": partial(coder.code, evidence=False)}
+    orders = [list(ways), list(ways)[::-1]]
     for way in ways.values():
-        way(notes_of(shape, notes, seed=0))  # compiles, and stores some of the ranker's scores
-    seeds = iter(range(1, 1 + 2 * rounds))
-    spent = [
-        {name: seconds(way, notes_of(shape, notes, seed=next(seeds))) for name, way in ways.items()}
-        for _ in range(rounds)
-    ]
+        way(documents)  # compiles, and stores the ranker's scores of listed pairs
+    spent = [{name: seconds(ways[name], documents) for name in orders[turn % 2]} for turn in range(rounds)]
     return {name: 1e3 * statistics.median(turn[name] for turn in spent) / notes for name in ways}
 
 
