@@ -9,8 +9,9 @@ from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label
 from plant.evaluate.scores.lists import lists_of_mask
 from plant.recipe.schema import Recipe
 from plant.steps.fit import fit_coder
-from plant.steps.predict import best_only, score_role
+from plant.steps.predict import score_role
 from plant.store.safetensors import room_for
+from plant.systems.system import best_labels
 from tests.made_up import corpus_of, notes_of
 
 RANDOM = np.random.default_rng(0)
@@ -67,4 +68,22 @@ def test_too_many_scores_are_kept_as_the_best_of_each_note(monkeypatch: pytest.M
     assert "2 best codes" in short.frame.remarks[0]
     ranks, short_ranks = whole.scores.ranks(whole.gold), short.scores.ranks(short.gold)
     assert np.array_equal(short_ranks[ranks <= 2], ranks[ranks <= 2])
-    assert best_only(whole).scores.list_length == 2
+    assert np.array_equal(short.scores.accepted().labels, whole.scores.top(2).accepted().labels)
+
+
+def test_a_threshold_of_the_best_labels_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = corpus_of(notes_of(60))
+    expected = fit_coder(corpus, Recipe(system="tfidf")).thresholds
+    monkeypatch.setattr("plant.steps.fit.IN_LISTS", 10)
+    np.testing.assert_allclose(fit_coder(corpus, Recipe(system="tfidf")).thresholds, expected, rtol=1e-6)
+
+
+def test_the_best_labels_of_documents_are_the_first_of_all_sorted() -> None:
+    corpus = corpus_of(notes_of(40))
+    fitted = fit_coder(corpus, Recipe(system="tfidf"))
+    documents = held_out(corpus, Role.REPORT, training_view(corpus).codes)
+    scores = fitted.probabilities(documents)
+    for most in (1, 3, scores.shape[1]):
+        labels, values = best_labels(fitted.system, documents, most=most)
+        assert np.array_equal(values, -np.sort(-scores, axis=1)[:, :most])
+        assert np.array_equal(np.take_along_axis(scores, labels.astype(np.int64), axis=1), values)

@@ -8,7 +8,7 @@ from plant.errors import RecipeError
 from plant.values import Amount, Count, Natural, Positive, Range, Seed
 
 PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
-WITHOUT_PARTS = ("prior", "tfidf")
+WITHOUT_PARTS = ("prior", "tfidf", "plant-bow")
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,19 @@ class Tfidf:
 
 
 @dataclass(frozen=True)
+class Bow:
+    """Planted bag of words, for `system = "plant-bow"`; which words a label may list says `relate`."""
+
+    significance: Amount = 10.0  # a listed word has at least this G = 2 x texts x mutual information
+    epochs: Natural = 3
+    learning_rate: Positive = 1.0  # Adagrad's
+    start: Amount = 3.0  # the weight of a listed word before it learns
+    neighbours: Natural = 200  # fitted texts whose labels are looked at; 0: none, and none is kept with the coder
+    stem: Natural = 5  # letters of a word by which it is found in a name; 0: names are not looked at
+    held_out: Annotated[float, Range(above=0, most=0.5)] = 0.05  # of the fitted texts, to weigh words, votes and names
+
+
+@dataclass(frozen=True)
 class Part:
     """An encoder, a decoder or a loss by name; its options are those of its builder, checked when it is built."""
 
@@ -190,7 +203,7 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "members"] = "classifier"
+    system: Literal["classifier", "prior", "tfidf", "plant-bow", "members"] = "classifier"
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1
@@ -202,6 +215,7 @@ class Recipe:
     masked: Masked = field(default_factory=Masked)
     vectors: Vectors = field(default_factory=Vectors)
     tfidf: Tfidf = field(default_factory=Tfidf)
+    bow: Bow = field(default_factory=Bow)
     encoder: Part = Part(PARTS["encoder"])
     decoder: Part = Part(PARTS["decoder"])
     loss: Part = Part(PARTS["loss"])

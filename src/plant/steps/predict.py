@@ -1,18 +1,23 @@
 """Predict: the scores of the reported notes, with all that evaluation needs to believe them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.codes.codebook import CodeBook
 from plant.data.corpus import Corpus, Role, gold_codes, held_out
-from plant.evaluate.scores.scored import KIND, Frame, Scored, load_scored, save_scored, scored_densely
+from plant.evaluate.scores.scored import KIND, Frame, Scored, load_scored, save_scored, scored_by_lists, scored_densely
 from plant.steps.step import Step, Work, always
 from plant.store.keeper import Kind
-from plant.store.safetensors import MAX_IN_MEMORY
 from plant.systems.coder import FittedCoder
 from plant.types import Progress, silent
 
-BEST = 1000  # codes of a note
+MAX_IN_MEMORY = 125_000_000  # scores: half a gigabyte; beyond, the best codes of each note are kept
+BEST, LEAST = 1000, 100  # codes of a note, at most and at least
+ENTRIES = 4_000_000  # in all lists together; a report sorts them several times
 
 
 def score_role(
@@ -41,8 +46,7 @@ def score_role(
             for row in history
         ),
     )
-    scored = scored_densely(
-        fitted.probabilities(documents, progress=progress),
+    known = Scoring(
         ids=documents.ids,
         codes=fitted.codes,
         gold=gold_codes(corpus, role),
@@ -52,14 +56,30 @@ def score_role(
         codebook=fitted.codebook,
         frame=frame,
     )
-    return scored if len(scored) * len(fitted.codes) <= MAX_IN_MEMORY else best_only(scored)
+    if len(documents) * len(fitted.codes) <= MAX_IN_MEMORY:
+        return scored_densely(fitted.probabilities(documents, progress=progress), **vars(known))
+    most = min(len(fitted.codes), BEST, max(LEAST, ENTRIES // max(1, len(documents))))
+    return scored_by_lists(*fitted.best(documents, most=most, progress=progress), **vars(best_only(known, most)))
 
 
-def best_only(scored: Scored) -> Scored:
-    """The same documents with the best codes of each, where all scores would be too many to keep."""
-    remark = f"Of each note the {BEST:,} best codes are kept: codes beyond count as ranked last."
-    frame = replace(scored.frame, remarks=(*scored.frame.remarks, remark))
-    return replace(scored, scores=scored.scores.top(BEST), frame=frame)
+@dataclass(frozen=True)
+class Scoring:
+    """All but the scores that evaluation reads."""
+
+    ids: tuple[str, ...]
+    codes: tuple[str, ...]
+    gold: list[tuple[str, ...]]
+    thresholds: NDArray[np.float32]
+    train_counts: NDArray[np.int64]
+    train_documents: int
+    codebook: CodeBook
+    frame: Frame
+
+
+def best_only(known: Scoring, most: int) -> Scoring:
+    """The same with a remark that only the best codes of each document are kept: all scores would be too many."""
+    remark = f"Of each note the {most:,} best codes are kept: codes beyond count as ranked last."
+    return replace(known, frame=replace(known.frame, remarks=(*known.frame.remarks, remark)))
 
 
 def _make(work: Work) -> Scored:

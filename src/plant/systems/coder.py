@@ -23,7 +23,17 @@ from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
-from plant.systems.system import FittedSystem, Growth, Known, flattened, probabilities, readings, under, unflattened
+from plant.systems.system import (
+    FittedSystem,
+    Growth,
+    Known,
+    best_labels,
+    flattened,
+    probabilities,
+    readings,
+    under,
+    unflattened,
+)
 from plant.systems.table import unpack_system
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
@@ -67,6 +77,13 @@ class FittedCoder:
         for rows in blocks(len(found), BLOCK // max(1, len(self.codes))):
             found[rows] = self._calibrated(found[rows])
         return found
+
+    def best(
+        self, documents: Documents, *, most: int, progress: Progress = silent
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The labels of the best codes of each document, best first, and their calibrated probabilities."""
+        labels, found = best_labels(self.system, documents, most=most, progress=progress)
+        return labels, self._calibrated(found)
 
     def code(
         self, documents: Documents, *, top: int = 15, evidence: bool = True, explainer: str = ""

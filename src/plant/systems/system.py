@@ -19,6 +19,7 @@ from plant.types import Progress, silent
 
 Arrays = Mapping[str, NDArray[Any]]
 TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
+CONTRIBUTION = "contribution"  # of each word: how linear models are explained
 UNSEEN = 0.5  # notes that a code without any is taken to have, for its prior
 
 
@@ -137,6 +138,31 @@ def probabilities(
         return system.read(take(documents, rows)).scores
 
     return predict_in_batches(predict, documents, n_labels=n_labels, size=TOGETHER, progress=progress)
+
+
+def best_labels(
+    system: FittedSystem, documents: Documents, *, most: int, progress: Progress = silent
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The `most` best labels of each document, best first, and their probabilities; ties go by label.
+
+    No more than a batch of documents has all its labels in memory.
+    """
+    labels, values = np.zeros((len(documents), most), np.int32), np.zeros((len(documents), most), np.float32)
+    for rows, reading in readings(system, documents, progress=progress):
+        labels[rows], values[rows] = _best(reading.scores, most)
+    return labels, values
+
+
+def _best(scores: NDArray[np.float32], most: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The best columns of each row; what ties with the last of them may be cut."""
+    n_labels = scores.shape[1]
+    kept = np.argpartition(-scores, most - 1, axis=1)[:, :most] if most < n_labels else np.tile(
+        np.arange(n_labels), (len(scores), 1)
+    )
+    kept = np.sort(kept, axis=1)
+    values = np.take_along_axis(scores, kept, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(kept, order, 1).astype(np.int32), np.take_along_axis(values, order, 1)
 
 
 def flattened(packed: PackedSystem, place: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

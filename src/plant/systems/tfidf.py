@@ -11,13 +11,12 @@ from plant.data.corpus import Documents, TrainingView, take
 from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
 from plant.errors import InputError
 from plant.recipe import schema
-from plant.systems.system import Growth, Known, PackedSystem
+from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem
 from plant.systems.widened import WidenedSystem, widened
 from plant.train.logistic import Linear, fit_logistic
 from plant.types import Progress, silent
 
 TAG = "tfidf"
-CONTRIBUTION = "contribution"  # of each word: how a linear model is explained
 
 
 @dataclass(frozen=True)
