@@ -131,7 +131,7 @@ class Tfidf:
 class Bow:
     """Planted bag of words, for `system = "plant-bow"`; which words a label may list says `relate`."""
 
-    significance: Amount = 10.0  # a listed word has at least this G = 2 x texts x mutual information
+    significance: Amount = 8.0  # a listed word has at least this G = 2 x texts x mutual information
     epochs: Natural = 3
     learning_rate: Positive = 1.0  # Adagrad's
     start: Amount = 3.0  # the weight of a listed word before it learns

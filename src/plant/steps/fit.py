@@ -28,8 +28,9 @@ from plant.steps.vectors import VECTORS
 from plant.steps.views import VIEWS
 from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.bow import fit_bow
-from plant.systems.classifier import ClassifierSystem, fit_classifier
+from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import CODER, FittedCoder, add_codes
+from plant.systems.fit_classifier import fit_classifier
 from plant.systems.members import member_recipes
 from plant.systems.prior import fit_prior
 from plant.systems.system import FittedSystem, best_labels, probabilities
