@@ -88,7 +88,7 @@ with mock.patch("os.access", lambda path, mode: False if {blind} else access(pat
     import plant
 from numba.core import caching
 
-only = [caching._UserProvidedCacheLocator]  # as if neither the package nor the home could be written
+only = [caching.UserProvidedCacheLocator]  # as if neither the package nor the home could be written
 with mock.patch.object(caching.CacheImpl, "_locator_classes", only):
     from plant.text.surfaces import scan_words
 from plant.text.tokenizer import code_points

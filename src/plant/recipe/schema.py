@@ -125,6 +125,8 @@ class Tfidf:
     max_ngrams: Count = 1_000_000
     cost: Positive = 300.0  # of an error; its inverse is the strength of the L2 penalty
     prune: Amount = 0.1  # weights smaller than this are dropped
+    negatives: Literal["all", "near"] = "all"  # notes that a code is told from: all, or those of codes like it
+    near: Count = 100  # codes that are most like a code; as many notes again are drawn from all others
 
 
 @dataclass(frozen=True)
