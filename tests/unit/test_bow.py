@@ -101,7 +101,9 @@ def test_a_join_is_the_logistic_regression_of_scikit_learn() -> None:
     random = np.random.default_rng(1)
     features = np.c_[np.ones(400), random.normal(size=(400, 3))].astype(np.float32)
     truth = random.random(400) < 1 / (1 + np.exp(-features @ [-1, 2, 0, -1]))
-    expected = linear_model.LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(features[:, 1:].astype(np.float64), truth)
+    expected = linear_model.LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(
+        features[:, 1:].astype(np.float64), truth
+    )
     found = fit_join(features, truth)
     np.testing.assert_allclose(found, np.r_[expected.intercept_, expected.coef_[0]], atol=1e-4)
 
@@ -125,7 +127,9 @@ def plain_evidence(view: TrainingView, bow: BowSystem, row: int, near, cosines) 
         listing = {t: e for t in words for e in range(bow.listed.starts[t], bow.listed.starts[t + 1])
                    if bow.listed.labels[e] == label}  # fmt: skip
         logit = bow.listed.biases[label] + sum(bow.listed.weights[e] * words[t] for t, e in listing.items())
-        voters = [place for place, text in enumerate(near.tolist()) if text >= 0 and label in bow.fitted_labels.row(text)]
+        voters = [
+            place for place, text in enumerate(near.tolist()) if text >= 0 and label in bow.fitted_labels.row(text)
+        ]
         sharp = sum(cosines[v] ** 3 for v in voters) / max(1e-9, sum(cosines**3))
         broad = sum(cosines[v] for v in voters) / max(1e-9, sum(cosines))
         named = name_share(view, bow, view.codebook.description(code), stems)

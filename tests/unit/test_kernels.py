@@ -29,7 +29,9 @@ def test_a_writable_package_keeps_its_kernels_itself(tmp_path: Path) -> None:
     assert environment == {"HOME": "/nowhere"}
 
 
-def test_a_read_only_package_with_a_home_leaves_it_to_numba(tmp_path: Path, locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_package_with_a_home_leaves_it_to_numba(
+    tmp_path: Path, locked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kernels, "user_cache", lambda environment: tmp_path)
     environment: dict[str, str] = {}
     find_room(environment, package=locked)

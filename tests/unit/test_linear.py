@@ -21,8 +21,8 @@ from plant.systems import tfidf
 from plant.systems.prior import fit_prior
 from plant.systems.system import Known, PackedSystem
 from plant.systems.tfidf import TfidfSystem, explain_tfidf, label_vectors, near_rows, score_tfidf, unpack_tfidf
-from plant.train.logistic import fit_logistic
 from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
+from plant.train.logistic import fit_logistic
 from tests.made_up import documents_of, notes_of
 
 VOCAB = Vocab((*SPECIAL, *"abcdefghijkl"))
@@ -150,7 +150,9 @@ def test_the_recipe_says_how_long_ngrams_are() -> None:
     assert len(pairs.ngrams) > len(words.ngrams)
 
 
-def test_too_many_notes_and_codes_are_refused_with_a_way_out(view: TrainingView, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_notes_and_codes_are_refused_with_a_way_out(
+    view: TrainingView, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tfidf, "MOST_PAIRS", len(view.documents) * len(CODES) - 1)
     with pytest.raises(RecipeError, match=r"3 codes on all of 60 notes.*plant-bow.*tfidf.negatives=near"):
         fit_tfidf(view)

@@ -5,7 +5,8 @@ For many labels of short texts. A label's logit is a weighted sum of what speaks
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,7 @@ class BowSystem:
         return widened(self, growth)
 
     def pack(self) -> PackedSystem:
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "inverse": self.inverse,
             "log_odds": self.log_odds,
             "join": self.join,
@@ -123,15 +124,15 @@ class BowReading:
 def fit_bow(
     view: TrainingView, relevance: Relevance, recipe: Bow, *, seed: int = 1, progress: Progress = silent
 ) -> BowSystem:
-    """Learn the weights of listed words on most fitted texts, join all evidence on the rest, then learn from these too."""
+    """Learn weights of listed words on most fitted texts, join all evidence on the rest, then learn from these too."""
     documents, counts = view.documents, view.label_counts()
     inverse = inverse_frequencies(relevance.token_counts, len(documents))
     log_odds = logits_of((counts + UNSEEN) / (len(documents) + 2 * UNSEEN)).astype(np.float32)
     texts, labels = vectors_of(documents, inverse), Ragged(documents.labels, documents.label_starts)
     learning = start_learning(significant(relevance, recipe.significance).by_token(), log_odds, start=recipe.start)
     kept, held = parted(len(documents), recipe.held_out, seed=seed)
-    options = {"rate": recipe.learning_rate, "seed": seed}
-    learn(learning, texts, labels, rows=kept, epochs=recipe.epochs, progress=progress, **options)
+    learn_from = partial(learn, learning, texts, labels, epochs=recipe.epochs, rate=recipe.learning_rate, seed=seed)
+    learn_from(rows=kept, progress=progress)
     bow = BowSystem(
         inverse=inverse,
         listed=learning.listed,
@@ -143,7 +144,7 @@ def fit_bow(
         join=np.zeros(WHOLE_NAME + 1, np.float32),
     )
     bow = replace(bow, join=fit_join(*_evidence(bow, documents, held[:JOINED])))
-    learn(learning, texts, labels, rows=held, epochs=recipe.epochs, **options)
+    learn_from(rows=held)
     return bow
 
 
@@ -279,7 +280,7 @@ def unpack_bow(packed: PackedSystem, known: Known) -> BowSystem:
     """The system that `pack` took apart."""
     arrays = {name: np.asarray(array) for name, array in packed.arrays.items()}
 
-    def group(prefix: str, fields: Sequence[str]) -> dict[str, NDArray[np.generic]]:
+    def group(prefix: str, fields: Sequence[str]) -> dict[str, NDArray[Any]]:
         return {name: arrays[f"{prefix}_{name}"] for name in fields}
 
     return BowSystem(

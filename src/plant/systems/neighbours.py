@@ -53,7 +53,7 @@ class Found:
 def nearest(
     texts: TextVectors, postings: TextVectors, *, n_fitted: int, most: int, own: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The fitted texts with the greatest cosine for each text, best first, and the cosines; -1 and 0 where there are fewer.
+    """The fitted texts with the greatest cosine for each text, best first, and the cosines; -1 and 0 where none is left.
 
     `own` are the numbers of the texts among the fitted ones: no text is its own neighbour.
     """
@@ -165,7 +165,7 @@ def _nearest(starts, tokens, values, post_starts, post_texts, post_values, n_fit
                 place = worst
             found[row, place], cosines[row, place] = text, cosine
             if kept == most:
-                worst = np.argmin(cosines[row])
+                worst = int(np.argmin(cosines[row]))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -199,7 +199,11 @@ def _gather(tokens, values, near, lists, votes, naming, work, flags, touched, sh
     for turn in range(2):  # add up the shares of names, then read them and wipe them
         for place in range(len(tokens)):
             stem = stems[tokens[place]]
-            if stem < 0 or stem_starts[stem + 1] - stem_starts[stem] > MANY_NAMES or _earlier(stem, tokens, stems, place):
+            if (
+                stem < 0
+                or stem_starts[stem + 1] - stem_starts[stem] > MANY_NAMES
+                or _earlier(stem, tokens, stems, place)
+            ):
                 continue
             for entry in range(stem_starts[stem], stem_starts[stem + 1]):
                 name = stem_names[entry]

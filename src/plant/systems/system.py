@@ -156,8 +156,10 @@ def best_labels(
 def _best(scores: NDArray[np.float32], most: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best columns of each row; what ties with the last of them may be cut."""
     n_labels = scores.shape[1]
-    kept = np.argpartition(-scores, most - 1, axis=1)[:, :most] if most < n_labels else np.tile(
-        np.arange(n_labels), (len(scores), 1)
+    kept = (
+        np.argpartition(-scores, most - 1, axis=1)[:, :most]
+        if most < n_labels
+        else np.tile(np.arange(n_labels), (len(scores), 1))
     )
     kept = np.sort(kept, axis=1)
     values = np.take_along_axis(scores, kept, axis=1)

@@ -97,8 +97,10 @@ def fit_tfidf(
     features = table.features(view.documents)
     targets = _targets(view)
     rows = near_rows(features, targets, near=recipe.near, seed=seed) if recipe.negatives == "near" else None
-    fitting = {"cost": recipe.cost, "prune": recipe.prune, "seed": seed}
-    return TfidfSystem(table, fit_logistic(features, targets, rows=rows, progress=progress, **fitting))
+    linear = fit_logistic(
+        features, targets, cost=recipe.cost, prune=recipe.prune, seed=seed, rows=rows, progress=progress
+    )
+    return TfidfSystem(table, linear)
 
 
 def check_size(notes: int, codes: int, recipe: schema.Tfidf) -> None:
@@ -110,9 +112,7 @@ def check_size(notes: int, codes: int, recipe: schema.Tfidf) -> None:
         )
 
 
-def near_rows(
-    features: csr_array, targets: csr_array, *, near: int, seed: int
-) -> Callable[[int], NDArray[np.int64]]:
+def near_rows(features: csr_array, targets: csr_array, *, near: int, seed: int) -> Callable[[int], NDArray[np.int64]]:
     """The notes that each label is fitted on: its own, those of the `near` labels with the most similar words, and as
     many again drawn from all, since a label that never saw other notes would not know their words.
     """
@@ -146,7 +146,9 @@ def label_vectors(features: csr_array, targets: csr_array) -> TextVectors:
         values.append(sums.data[first:last][best] / max(1e-12, float(np.linalg.norm(sums.data[first:last][best]))))
     empty = [np.zeros(0, np.int32)]
     return TextVectors(
-        offsets(starts), np.concatenate(empty + columns).astype(np.int32), np.concatenate(empty + values).astype(np.float32)
+        offsets(starts),
+        np.concatenate(empty + columns).astype(np.int32),
+        np.concatenate(empty + values).astype(np.float32),
     )
 
 

@@ -118,8 +118,9 @@ def _walk(order, texts, lists, sums, rate):  # type: ignore[no-untyped-def]  # c
                 errors[label] += weights[entry] * value
         is_gold[gold[label_starts[text] : label_starts[text + 1]]] = True
         for label in touched[:found]:
-            error = np.float32(1 / (1 + np.exp(-errors[label])) - (1.0 if is_gold[label] else 0.0))
-            loss -= np.log(max(1 - abs(error), 1e-9))
+            share = 1 / (1 + np.exp(-errors[label]))
+            error = np.float32(share - 1 if is_gold[label] else share)
+            loss -= np.log(1 - abs(error) + 1e-9)
             seen[label] = False
             errors[label] = error
             if abs(error) < LEAST:
