@@ -8,8 +8,11 @@
 What stands here is what users call; everything else may move between versions.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from plant.kernels import find_room
 
 if TYPE_CHECKING:
     from plant.coder import Coder
@@ -37,6 +40,7 @@ _HOMES = {
     "load_recipe": "plant.recipe.reading",
     "read_codebook": "plant.codes.files",
 }
+find_room(os.environ)  # numba reads it when it is imported, and it is not yet
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from plant.data.corpus import Role, gold_codes, held_out, training_view
 from plant.nn.parts.build import Given
 from plant.recipe.schema import Fit, Part, Recipe
 from plant.steps.relate import relate
-from plant.systems.classifier import TrainedClassifier, fit_classifier
+from plant.systems.fit_classifier import TrainedClassifier, fit_classifier
 from plant.train.loop import Runtime
 from plant.types import Progress, silent
 from tests.made_up import corpus_of, notes_of

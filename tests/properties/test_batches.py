@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.data.batches import collate, predict_in_batches, shuffled_batches, sorted_batches
+from plant.data.batches import predict_in_batches, shuffled_batches, sorted_batches
+from plant.data.collate import collate
 from tests.made_up import documents_of
 
 lengths = st.lists(st.integers(0, 30), min_size=1, max_size=60)

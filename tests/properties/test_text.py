@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.text.surfaces import Surfaces
+from plant.text.surfaces import Surfaces, scan_words
 from plant.text.tokenizer import JOINERS, code_points, find_words, form, tokenize
 from plant.text.vocab import SPECIAL, UNKNOWN, build_vocab
 
@@ -37,6 +37,14 @@ def _plain_words(text: str) -> list[tuple[int, int]]:
 def test_the_scan_agrees_with_a_plain_loop(text: str) -> None:
     starts, ends = find_words(code_points(text), keep_numbers=False)
     assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == _plain_words(text)
+
+
+@given(texts, st.booleans())
+def test_the_compiled_scan_finds_the_same_words(text: str, keep_numbers: bool) -> None:
+    points = code_points(text)
+    np.testing.assert_array_equal(
+        scan_words(points, keep_numbers=keep_numbers), find_words(points, keep_numbers=keep_numbers)
+    )
 
 
 @given(texts)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -13,14 +14,15 @@ from plant.coder import Coder
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Documents, TrainingView
 from plant.data.ngrams import count_ngrams
-from plant.errors import InputError
+from plant.errors import InputError, RecipeError
 from plant.recipe import schema
 from plant.store.safetensors import read_tensors, write_tensors
 from plant.systems import tfidf
 from plant.systems.prior import fit_prior
 from plant.systems.system import Known, PackedSystem
-from plant.systems.tfidf import TfidfSystem, explain_tfidf, score_tfidf, unpack_tfidf
+from plant.systems.tfidf import TfidfSystem, explain_tfidf, label_vectors, near_rows, score_tfidf, unpack_tfidf
 from plant.text.vocab import SPECIAL, UNKNOWN, Vocab
+from plant.train.logistic import fit_logistic
 from tests.made_up import documents_of, notes_of
 
 VOCAB = Vocab((*SPECIAL, *"abcdefghijkl"))
@@ -146,3 +148,50 @@ def test_the_recipe_says_how_long_ngrams_are() -> None:
     assert isinstance(words, TfidfSystem)
     assert isinstance(pairs, TfidfSystem)
     assert len(pairs.ngrams) > len(words.ngrams)
+
+
+def test_too_many_notes_and_codes_are_refused_with_a_way_out(
+    view: TrainingView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tfidf, "MOST_PAIRS", len(view.documents) * len(CODES) - 1)
+    with pytest.raises(RecipeError, match=r"3 codes on all of 60 notes.*plant-bow.*tfidf.negatives=near"):
+        fit_tfidf(view)
+    assert fit_tfidf(view, negatives="near", near=1).linear.weights.shape[0] == 3
+
+
+def test_near_negatives_are_the_notes_of_the_labels_with_the_greatest_cosine(view: TrainingView) -> None:
+    random = np.random.default_rng(2)
+    features = csr_array((random.random((40, 12)) < 0.4) * random.random((40, 12)), dtype=np.float32)
+    targets = csr_array(random.random((40, 6)) < 0.2, dtype=np.float32)
+    sums = targets.toarray().T @ features.toarray()
+    cosines = sums @ sums.T / np.outer(np.linalg.norm(sums, axis=1), np.linalg.norm(sums, axis=1))
+    np.fill_diagonal(cosines, -1)
+    rows = near_rows(features, targets, near=2, seed=1)
+    for label in range(6):
+        close = [label, *np.argsort(-cosines[label])[:2]]
+        wanted = np.flatnonzero(targets.toarray()[:, close].any(axis=1))
+        assert set(wanted) <= set(rows(label))
+        assert len(rows(label)) <= 2 * len(wanted)
+        assert_array_equal(rows(label), rows(label))
+
+
+def test_vectors_of_labels_are_their_notes_summed_and_scaled() -> None:
+    random = np.random.default_rng(3)
+    features = csr_array(random.random((20, 9)) * (random.random((20, 9)) < 0.5), dtype=np.float32)
+    targets = csr_array(random.random((20, 4)) < 0.3, dtype=np.float32)
+    sums = targets.toarray().T @ features.toarray()
+    found = label_vectors(features, targets)
+    for label in range(4):
+        tokens, values = found.row(label)
+        dense = np.zeros(9)
+        dense[tokens] = values
+        assert_allclose(dense, sums[label] / np.linalg.norm(sums[label]), atol=1e-6)
+
+
+def test_a_label_fitted_on_all_rows_is_fitted_as_without_them(view: TrainingView) -> None:
+    table = count_ngrams(view.documents, vocab_size=len(VOCAB), longest=1, min_documents=1, max_ngrams=10**6)
+    features, targets = table.features(view.documents), tfidf._targets(view)
+    every = fit_logistic(features, targets, cost=10.0)
+    asked = fit_logistic(features, targets, cost=10.0, rows=lambda label: np.arange(len(view.documents)))
+    assert_array_equal(every.weights.toarray(), asked.weights.toarray())
+    assert_array_equal(every.intercepts, asked.intercepts)

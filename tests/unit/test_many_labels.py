@@ -12,6 +12,7 @@ from plant.recipe.schema import Recipe
 from plant.steps.fit import fit_coder
 from plant.steps.predict import score_role
 from plant.store.safetensors import room_for
+from plant.systems.system import best_of_each
 from tests.made_up import corpus_of, notes_of
 
 RANDOM = np.random.default_rng(0)
@@ -89,3 +90,21 @@ def test_the_best_labels_are_the_first_of_a_stable_sort(k: int, tied: bool) -> N
     scores = RANDOM.random(10).astype(np.float32)
     scores = np.round(scores * 3) if tied else scores
     assert np.array_equal(best_labels(scores, k), np.argsort(-scores, kind="stable")[:k])
+
+
+def test_a_threshold_of_the_best_labels_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = corpus_of(notes_of(60))
+    expected = fit_coder(corpus, Recipe(system="tfidf")).thresholds
+    monkeypatch.setattr("plant.steps.fit.IN_LISTS", 10)
+    np.testing.assert_allclose(fit_coder(corpus, Recipe(system="tfidf")).thresholds, expected, rtol=1e-6)
+
+
+def test_the_best_labels_of_documents_are_the_first_of_all_sorted() -> None:
+    corpus = corpus_of(notes_of(40))
+    fitted = fit_coder(corpus, Recipe(system="tfidf"))
+    documents = held_out(corpus, Role.REPORT, training_view(corpus).codes)
+    scores = fitted.probabilities(documents)
+    for most in (1, 3, scores.shape[1]):
+        labels, values = best_of_each(fitted.system, documents, most=most)
+        assert np.array_equal(values, -np.sort(-scores, axis=1)[:, :most])
+        assert np.array_equal(np.take_along_axis(scores, labels.astype(np.int64), axis=1), values)

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
-from plant.data.batches import collate
+from plant.data.collate import collate
 from plant.data.encode import encode_texts
 from plant.data.subwords import with_subwords
 from plant.errors import InputError, RecipeError

@@ -11,7 +11,9 @@ from types import FrameType
 from typing import NoReturn
 
 import plant
+from plant.cli.console import say
 from plant.errors import PlantError
+from plant.kernels import are_kept
 
 VERBS = {
     "demo": "fit the embedded corpus and show explained codes",
@@ -29,6 +31,7 @@ VERBS = {
     "codes": "add codes by their names to a fitted coder",
     "parts": "list recipes, encoders, decoders, losses and explainers",
 }
+COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -62,6 +65,8 @@ def _run(arguments: list[str]) -> None:
             module.configure(verb_parser)
             verb_parser.set_defaults(run=module.run)
     parsed = parser.parse_args(arguments)
+    if verb in COMPILED and not are_kept(os.environ):
+        say("compiling kernels: once on this machine, up to a minute")
     parsed.run(parsed)
 
 

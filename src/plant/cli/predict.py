@@ -99,7 +99,7 @@ def check_explainer(name: str) -> None:
     if not name:
         return
     from plant.explain.table import EXPLAINERS
-    from plant.systems.tfidf import CONTRIBUTION
+    from plant.systems.system import CONTRIBUTION
 
     if name not in (*EXPLAINERS, CONTRIBUTION):
         raise InputError(unknown("explainer", name, (*EXPLAINERS, CONTRIBUTION)))

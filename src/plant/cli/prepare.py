@@ -10,7 +10,7 @@ from plant.data.sources.options import SourceOptions
 
 HELP = {
     "source": "the published corpus that a folder holds: mimic3, mimic4, cantemist, codiesp",
-    "id_column": "column of the notes' ids",
+    "id_column": "column of the notes' ids; - numbers them, where ids repeat",
     "text_column": "column of the texts",
     "codes_column": "column of the codes",
     "split_column": "column of the splits",

@@ -1,15 +1,12 @@
-"""Documents as padded batches, of similar lengths, in an order that only the seed decides."""
+"""Which documents are read together: of similar lengths, in an order that only the seed decides."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from plant.data.corpus import Documents, FlatSubwords
+from plant.data.corpus import Documents
 from plant.store.safetensors import room_for
-from plant.tensors import Batch, Subwords
-from plant.text.vocab import PADDING
 from plant.types import Progress, silent
 
 POOL = 20  # batches that are sorted by length together: little padding, and still a different mix each epoch
@@ -60,34 +57,3 @@ def predict_in_batches(
     for rows in prediction_batches(documents, size=size, progress=progress):
         scores[rows] = predict(rows)
     return scores
-
-
-def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_labels: int | None = None) -> Batch:
-    """A batch of some documents, padded to the longest; with targets where the number of labels is given."""
-    numbers = [documents.tokens_of(int(row)) for row in rows]
-    longest = max((len(row) for row in numbers), default=0)
-    tokens = np.full((len(numbers), max(1, longest)), PADDING, np.int64)
-    mask = np.zeros(tokens.shape, np.bool_)
-    for place, row in enumerate(numbers):
-        tokens[place, : len(row)] = row
-        mask[place, : len(row)] = True
-    targets = None if n_labels is None else torch.from_numpy(_targets(documents, rows, n_labels))
-    subwords = None if documents.subwords is None else _subwords(documents.subwords, rows)
-    return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets, subwords)
-
-
-def _subwords(flat: FlatSubwords, rows: Sequence[int] | NDArray[np.intp]) -> Subwords:
-    places = [slice(int(flat.starts[row]), int(flat.starts[row + 1])) for row in rows]
-    longest = max((place.stop - place.start for place in places), default=0)
-    numbers, words = (np.full((len(places), longest), filler, np.int64) for filler in (0, -1))
-    for row, place in enumerate(places):
-        numbers[row, : place.stop - place.start] = flat.numbers[place]
-        words[row, : place.stop - place.start] = flat.words[place]
-    return Subwords(torch.from_numpy(numbers), torch.from_numpy(words))
-
-
-def _targets(documents: Documents, rows: Sequence[int] | NDArray[np.intp], n_labels: int) -> NDArray[np.float32]:
-    targets = np.zeros((len(rows), n_labels), np.float32)
-    for place, row in enumerate(rows):
-        targets[place, documents.labels_of(int(row))] = 1
-    return targets

@@ -16,8 +16,8 @@ from plant.data.spool import RaggedSpool, Spool
 from plant.errors import InputError
 from plant.recipe.schema import Prepare
 from plant.store.ragged import owners
-from plant.text.surfaces import Surfaces
-from plant.text.tokenizer import code_points, find_words
+from plant.text.surfaces import Surfaces, scan_words
+from plant.text.tokenizer import code_points
 from plant.text.vocab import UNKNOWN, Vocab, build_vocab
 from plant.types import Note, Progress, silent
 
@@ -63,7 +63,7 @@ class Builder:
 
     def _add_words(self, text: str) -> None:
         points = code_points(text)
-        starts, ends = find_words(points, keep_numbers=self.recipe.keep_numbers)
+        starts, ends = scan_words(points, keep_numbers=self.recipe.keep_numbers)
         limit = self.recipe.max_tokens or len(starts)
         self.tokens_lost += max(0, len(starts) - limit)
         self.notes_cut += len(starts) > limit

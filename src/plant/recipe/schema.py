@@ -8,7 +8,7 @@ from plant.errors import RecipeError
 from plant.values import Amount, Count, Natural, Positive, Range, Seed
 
 PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
-WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "candidates")
+WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "plant-bow", "candidates")
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,21 @@ class Tfidf:
     max_ngrams: Count = 1_000_000
     cost: Positive = 300.0  # of an error; its inverse is the strength of the L2 penalty
     prune: Amount = 0.1  # weights smaller than this are dropped
+    negatives: Literal["all", "near"] = "all"  # notes that a code is told from: all, or those of codes like it
+    near: Count = 100  # codes that are most like a code; as many notes again are drawn from all others
+
+
+@dataclass(frozen=True)
+class Bow:
+    """Planted bag of words, for `system = "plant-bow"`; which words a label may list says `relate`."""
+
+    significance: Amount = 8.0  # a listed word has at least this G = 2 x texts x mutual information
+    epochs: Natural = 3
+    learning_rate: Positive = 1.0  # Adagrad's
+    start: Amount = 3.0  # the weight of a listed word before it learns
+    neighbours: Natural = 200  # fitted texts whose labels are looked at; 0: none, and none is kept with the coder
+    stem: Natural = 5  # letters of a word by which it is found in a name; 0: names are not looked at
+    held_out: Annotated[float, Range(above=0, most=0.5)] = 0.05  # of the fitted texts, to weigh words, votes and names
 
 
 @dataclass(frozen=True)
@@ -200,7 +215,7 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "dictionary", "candidates", "members"] = "classifier"
+    system: Literal["classifier", "prior", "tfidf", "dictionary", "plant-bow", "candidates", "members"] = "classifier"
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1
@@ -213,6 +228,7 @@ class Recipe:
     vectors: Vectors = field(default_factory=Vectors)
     tfidf: Tfidf = field(default_factory=Tfidf)
     candidates: Candidates = field(default_factory=Candidates)
+    bow: Bow = field(default_factory=Bow)
     encoder: Part = Part(PARTS["encoder"])
     decoder: Part = Part(PARTS["decoder"])
     loss: Part = Part(PARTS["loss"])

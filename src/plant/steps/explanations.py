@@ -20,7 +20,7 @@ from plant.explain.table import EXPLAINERS
 from plant.store.artifact import read_manifest, save_artifact
 from plant.store.keeper import InFolder, Kind, Notify, Origin, unheard
 from plant.systems.coder import FittedCoder, load_coder
-from plant.systems.tfidf import CONTRIBUTION
+from plant.systems.system import CONTRIBUTION
 from plant.types import Progress, Span, silent
 
 Figures = Mapping[str, Mapping[str, float]]

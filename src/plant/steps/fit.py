@@ -14,7 +14,8 @@ from plant.codes.files import read_codebook
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import calibrated, fit_temperature, logits_of
-from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.choosing.thresholds import best_threshold, tune_global_threshold, tune_label_thresholds
+from plant.evaluate.scores.forms import ranked
 from plant.evaluate.scores.lists import Lists
 from plant.nn.matching.naming import name_labels
 from plant.nn.parts import given as parts
@@ -37,17 +38,21 @@ from plant.steps.transform import TRANSFORM
 from plant.steps.vectors import VECTORS
 from plant.steps.views import VIEWS
 from plant.systems.blend import MembersSystem, blended_on
+from plant.systems.bow import fit_bow
 from plant.systems.candidates import CandidatesSystem, columns_of
-from plant.systems.classifier import ClassifierSystem, fit_classifier
+from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import CODER, FittedCoder, add_codes
 from plant.systems.dictionary import fit_dictionary
+from plant.systems.fit_classifier import fit_classifier
 from plant.systems.members import member_recipes, scorer_recipes
 from plant.systems.prior import fit_prior
-from plant.systems.system import FittedSystem, probabilities
+from plant.systems.system import FittedSystem, best_of_each, probabilities
 from plant.systems.tfidf import fit_tfidf
 from plant.train.classifier import ClassifierEpoch
 from plant.train.loop import Runtime
 
+IN_LISTS = 20_000_000  # scores of choosing notes: beyond, a threshold is tuned on the best labels of each
+ACCEPTABLE = 200  # labels of a note that a threshold may accept
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
 FALLBACK = "plant"  # in place of candidates where no word is marked and no code has a name
 CROSS_FITTED = ("candidates",)  # systems that choose their threshold on fitted notes, each held out in its turn
@@ -106,6 +111,11 @@ def _dictionary(work: Work) -> Fitted:
     return Fitted(fit_dictionary(work["view"], work.recipe.naming, progress=work.progress))
 
 
+def _bow(work: Work) -> Fitted:
+    relevance, recipe = work["relevance"].thing, work.recipe
+    return Fitted(fit_bow(work["view"], relevance, recipe.bow, seed=recipe.seed, progress=work.progress))
+
+
 @dataclass(frozen=True)
 class Fitter:
     """How a system that a recipe names is fitted, and what that needs."""
@@ -149,6 +159,7 @@ FITTERS: Mapping[str, Fitter] = {
     "tfidf": Fitter(_tfidf, always("view")),
     "candidates": Fitter(_candidates, _needs_of_candidates),
     "dictionary": Fitter(_dictionary, always("view")),
+    "plant-bow": Fitter(_bow, always("view", "relevance")),
     "classifier": Fitter(
         _classifier, lambda recipe: ("view", "choosing", *(ASKED[name].step for name in asked_of(recipe)))
     ),
@@ -219,18 +230,19 @@ def tuned(
     threshold: float | None = None,
 ) -> FittedCoder:
     """Thresholds, and the temperature where the recipe asks for it, from the choosing notes; or the threshold given."""
-    temperature = 1.0
+    temperature, n_labels = 1.0, len(view.codes)
     if threshold is not None:
         origin = f"micro-F1 on {len(view.documents):,} fitted notes, each scored by what had not seen it (global)"
-        return _coder_of(
-            system, recipe, view, np.full(len(view.codes), threshold, np.float32), temperature, origin, facts
-        )
-    scores = probabilities(system, choosing, n_labels=len(view.codes))
-    if recipe.choose.calibrate:
-        temperature = fit_temperature(logits_of(scores), choosing.targets(len(view.codes)))
-        scores = calibrated(scores, temperature).astype(np.float32)
+        return _coder_of(system, recipe, view, np.full(n_labels, threshold, np.float32), temperature, origin, facts)
+    if _by_lists(recipe.choose, choosing, n_labels):
+        found = thresholds_of_lists(system, choosing, n_labels=n_labels)
+    else:
+        scores = probabilities(system, choosing, n_labels=n_labels)
+        if recipe.choose.calibrate:
+            temperature = fit_temperature(logits_of(scores), choosing.targets(n_labels))
+            scores = calibrated(scores, temperature).astype(np.float32)
+        found = thresholds(scores, choosing, recipe.choose, n_labels=n_labels)
     origin = f"{recipe.choose.goal} on {len(choosing):,} notes held out for choosing ({recipe.choose.thresholds})"
-    found = thresholds(scores, choosing, recipe.choose, n_labels=len(view.codes))
     return _coder_of(system, recipe, view, found, temperature, origin, facts)
 
 
@@ -255,6 +267,21 @@ def _coder_of(
         train_documents=len(view.documents),
         facts={**facts, "threshold_origin": origin},
     )
+
+
+def _by_lists(choose: Choose, choosing: Documents, n_labels: int) -> bool:
+    """Whether the best labels of each note do: scores are many, and one threshold for all is asked for."""
+    simple = choose.thresholds == "global" and choose.goal == "micro-F1" and not choose.calibrate
+    return simple and len(choosing) * n_labels > IN_LISTS
+
+
+def thresholds_of_lists(system: FittedSystem, choosing: Documents, *, n_labels: int) -> NDArray[np.float32]:
+    """The threshold with the best micro-F1 among those that accept no label beyond a note's best."""
+    most = min(ACCEPTABLE, n_labels)
+    labels, values = best_of_each(system, choosing, most=most)
+    scores = ranked(labels, values, thresholds=np.zeros(n_labels, np.float32))
+    best = best_threshold(scores, Lists(choosing.labels, choosing.label_starts), n_labels=n_labels)
+    return np.full(n_labels, best, np.float32)
 
 
 def thresholds(

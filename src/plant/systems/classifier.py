@@ -10,10 +10,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from plant.data.batches import collate
-from plant.data.corpus import Documents, TrainingView
+from plant.data.collate import collate
+from plant.data.corpus import Documents
 from plant.errors import InputError
-from plant.evaluate.choosing.judge import judge_on
 from plant.explain.table import LOOKS, explainer_named, usual_explainer
 from plant.nn.classifier import Classifier
 from plant.nn.parts.build import asked_for, build_classifier, kept_whole
@@ -21,13 +20,9 @@ from plant.nn.parts.given import Given, Kept, pack_given, unpack_given
 from plant.nn.parts.protocols import Looked, LookingDecoder, QuantizableEncoder, SubwordEncoder, reads_titles
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.systems.growing import grown_classifier
 from plant.systems.system import Growth, Known, PackedSystem, under
 from plant.systems.widened import WidenedSystem, widened
 from plant.tensors import Batch, Chosen, Decoded, Encoded
-from plant.train.classifier import ClassifierEpoch, Notes, train_classifier
-from plant.train.loop import Runtime
-from plant.train.seed import seeded
 
 TAG = "classifier"
 
@@ -131,6 +126,8 @@ class ClassifierSystem:
     def with_codes(self, growth: Growth) -> "ClassifierSystem | WidenedSystem":
         if not self.takes_codes:
             return widened(self, growth)
+        from plant.systems.growing import grown_classifier  # prediction need not wait for it
+
         classifier, given = grown_classifier(self.recipe, self.classifier, self.given, growth)
         return replace(self, classifier=classifier, given=given)
 
@@ -139,33 +136,6 @@ class ClassifierSystem:
         given = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
         arrays = weights | {f"given.{name}": array for name, array in given.arrays.items()}
         return PackedSystem(TAG, {"recipe": recipe_table(self.recipe), "given": given.facts}, arrays)
-
-
-@dataclass(frozen=True)
-class TrainedClassifier:
-    """A trained classifier, and how its training went."""
-
-    classifier: Classifier
-    history: tuple[ClassifierEpoch, ...]
-
-
-def fit_classifier(
-    view: TrainingView,
-    choosing: Documents,
-    recipe: Recipe,
-    given: Given,
-    *,
-    gold: Sequence[Sequence[str]],
-    runtime: Runtime[ClassifierEpoch] = Runtime(),  # noqa: B008  # frozen
-) -> TrainedClassifier:
-    """Train the classifier of a recipe; `gold` are all codes of the choosing notes, those without a label too."""
-    with seeded(recipe.seed):
-        classifier = build_classifier(recipe, given)
-    fitted, chosen = classifier.readable(view.documents), classifier.readable(choosing)
-    notes = Notes(fitted, chosen, len(view.codes), judge_on(choosing, view.codes, gold))
-    return TrainedClassifier(
-        classifier, train_classifier(classifier, notes, recipe.fit, seed=recipe.seed, runtime=runtime)
-    )
 
 
 def unpack_classifier(packed: PackedSystem, known: Known) -> ClassifierSystem:

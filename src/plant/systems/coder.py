@@ -29,6 +29,7 @@ from plant.systems.system import (
     Known,
     PhraseReading,
     Reading,
+    best_of_each,
     flattened,
     probabilities,
     readings,
@@ -78,16 +79,11 @@ class FittedCoder:
         return found
 
     def best(
-        self, documents: Documents, k: int, *, progress: Progress = silent
+        self, documents: Documents, *, most: int, progress: Progress = silent
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The `k` best labels of each document and their calibrated probabilities, best first; never a row of all."""
-        k = min(k, len(self.codes))
-        labels, values = np.empty((len(documents), k), np.int32), np.empty((len(documents), k), np.float32)
-        for rows, reading in readings(self.system, documents, progress=progress):
-            scores = self._calibrated(reading.scores)
-            labels[rows] = [best_labels(row, k) for row in scores]
-            values[rows] = np.take_along_axis(scores, labels[rows].astype(np.intp), axis=1)
-        return labels, values
+        """The labels of the best codes of each document, best first, and their calibrated probabilities."""
+        labels, found = best_of_each(self.system, documents, most=most, progress=progress)
+        return labels, self._calibrated(found)
 
     def code(
         self, documents: Documents, *, top: int = 15, evidence: bool = True, explainer: str = ""

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from plant.codes.codebook import CodeBook
 from plant.data.batches import predict_in_batches, prediction_batches
 from plant.data.corpus import Documents, TrainingView, take
+from plant.evaluate.scores.forms import best_labels
 from plant.text.vocab import Vocab
 from plant.types import Evidence, Progress, silent
 
 Arrays = Mapping[str, NDArray[Any]]
 TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
+CONTRIBUTION = "contribution"  # of each word: how linear models are explained
 UNSEEN = 0.5  # notes that a code without any is taken to have, for its prior
 
 
@@ -146,6 +148,20 @@ def probabilities(
         return system.read(take(documents, rows)).scores
 
     return predict_in_batches(predict, documents, n_labels=n_labels, size=TOGETHER, progress=progress)
+
+
+def best_of_each(
+    system: FittedSystem, documents: Documents, *, most: int, progress: Progress = silent
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The `most` best labels of each document, best first, and their probabilities; ties go by label.
+
+    No more than a batch of documents has all its labels in memory.
+    """
+    labels, values = np.zeros((len(documents), most), np.int32), np.zeros((len(documents), most), np.float32)
+    for rows, reading in readings(system, documents, progress=progress):
+        labels[rows] = [best_labels(row, most) for row in reading.scores]
+        values[rows] = np.take_along_axis(reading.scores, labels[rows].astype(np.intp), axis=1)
+    return labels, values
 
 
 def flattened(packed: PackedSystem, place: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -1,20 +1,12 @@
-"""Every system by the tag under which it is kept, and by the name under which a recipe asks for it."""
+"""Every system by the tag under which it is kept; each is imported when a folder asks for it."""
 
 from collections.abc import Callable, Mapping
 
 from plant.errors import ArtifactError, unknown
 from plant.systems.blend import BLEND, MEAN, MembersSystem, unpack_blend
-from plant.systems.candidates import TAG as CANDIDATES
-from plant.systems.candidates import unpack_candidates
-from plant.systems.classifier import TAG as CLASSIFIER
-from plant.systems.classifier import unpack_classifier
-from plant.systems.dictionary import TAG as DICTIONARY
-from plant.systems.dictionary import unpack_dictionary
 from plant.systems.prior import TAG as PRIOR
 from plant.systems.prior import unpack_prior
 from plant.systems.system import FittedSystem, Known, PackedSystem
-from plant.systems.tfidf import TAG as TFIDF
-from plant.systems.tfidf import unpack_tfidf
 from plant.systems.widened import TAG as WIDENED
 from plant.systems.widened import WidenedSystem, inner
 
@@ -32,6 +24,36 @@ def _parts(packed: PackedSystem, known: Known) -> tuple[FittedSystem, ...]:
     return tuple(unpack_system(part, known) for part in packed.parts)
 
 
+def _unpack_bow(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.bow import unpack_bow  # numba, half a second that others need not wait for
+
+    return unpack_bow(packed, known)
+
+
+def _unpack_candidates(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.candidates import unpack_candidates  # numba and scipy
+
+    return unpack_candidates(packed, known, _parts(packed, known))
+
+
+def _unpack_classifier(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.classifier import unpack_classifier  # torch, two seconds
+
+    return unpack_classifier(packed, known)
+
+
+def _unpack_dictionary(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.dictionary import unpack_dictionary  # numba
+
+    return unpack_dictionary(packed, known)
+
+
+def _unpack_tfidf(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.tfidf import unpack_tfidf  # scipy
+
+    return unpack_tfidf(packed, known)
+
+
 def _unpack_widened(packed: PackedSystem, known: Known) -> WidenedSystem:
     (system,) = _parts(packed, inner(packed.options, known))
     return WidenedSystem(system, **packed.options)
@@ -39,11 +61,12 @@ def _unpack_widened(packed: PackedSystem, known: Known) -> WidenedSystem:
 
 UNPACK: Mapping[str, Unpack] = {
     BLEND: lambda packed, known: unpack_blend(packed, _parts(packed, known)),
-    CANDIDATES: lambda packed, known: unpack_candidates(packed, known, _parts(packed, known)),
-    CLASSIFIER: unpack_classifier,
-    DICTIONARY: unpack_dictionary,
+    "candidates": _unpack_candidates,
+    "classifier": _unpack_classifier,
+    "dictionary": _unpack_dictionary,
     MEAN: lambda packed, known: MembersSystem(_parts(packed, known)),
+    "plant-bow": _unpack_bow,
     PRIOR: unpack_prior,
-    TFIDF: unpack_tfidf,
+    "tfidf": _unpack_tfidf,
     WIDENED: _unpack_widened,
 }

@@ -1,7 +1,8 @@
 """Logistic regression over TF-IDF of word n-grams: what everything else has to beat."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +10,18 @@ from scipy.sparse import csr_array
 
 from plant.data.corpus import Documents, TrainingView, take
 from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
-from plant.errors import InputError
+from plant.data.vectors import TextVectors
+from plant.errors import InputError, RecipeError
 from plant.recipe import schema
-from plant.systems.system import Growth, Known, PackedSystem
+from plant.store.ragged import Ragged, offsets
+from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem
 from plant.systems.widened import WidenedSystem, widened
-from plant.train.logistic import Linear, fit_logistic
+from plant.train.linear import Linear
 from plant.types import Progress, silent
 
 TAG = "tfidf"
-CONTRIBUTION = "contribution"  # of each word: how a linear model is explained
+MOST_PAIRS = 1_000_000_000  # of notes and codes; 3.7e9 would take about 39 hours
+WORDS = 50  # of a label, by which labels like it are found
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,9 @@ def fit_tfidf(
     progress: Progress = silent,
 ) -> TfidfSystem:
     """Choose and weigh the n-grams of up to `longest` words, and fit one logistic regression per code."""
+    from plant.train.logistic import fit_logistic  # compiled: a fitted system does without
+
+    check_size(len(view.documents), len(view.codes), recipe)
     table = count_ngrams(
         view.documents,
         vocab_size=len(view.vocab),
@@ -88,8 +95,61 @@ def fit_tfidf(
         max_ngrams=recipe.max_ngrams,
     )
     features = table.features(view.documents)
-    linear = fit_logistic(features, _targets(view), cost=recipe.cost, prune=recipe.prune, seed=seed, progress=progress)
+    targets = _targets(view)
+    rows = near_rows(features, targets, near=recipe.near, seed=seed) if recipe.negatives == "near" else None
+    linear = fit_logistic(
+        features, targets, cost=recipe.cost, prune=recipe.prune, seed=seed, rows=rows, progress=progress
+    )
     return TfidfSystem(table, linear)
+
+
+def check_size(notes: int, codes: int, recipe: schema.Tfidf) -> None:
+    """Refuse what would take days: every code is fitted on every note."""
+    if recipe.negatives == "all" and notes * codes > MOST_PAIRS:
+        raise RecipeError(
+            f"tfidf would fit each of {codes:,} codes on all of {notes:,} notes, which takes days: take "
+            "--recipe plant-bow, or --set tfidf.negatives=near, which tells a code from codes like it only"
+        )
+
+
+def near_rows(features: csr_array, targets: csr_array, *, near: int, seed: int) -> Callable[[int], NDArray[np.int64]]:
+    """The notes that each label is fitted on: its own, those of the `near` labels with the most similar words, and as
+    many again drawn from all, since a label that never saw other notes would not know their words.
+    """
+    from plant.systems.neighbours import nearest  # compiled too
+
+    by_label = csr_array(targets.T)
+    notes = Ragged(by_label.indices, by_label.indptr.astype(np.int64))
+    vectors = label_vectors(features, targets)
+    postings = vectors.by_token(features.shape[1])
+    own = np.arange(len(vectors))
+    alike, _ = nearest(vectors, postings, n_fitted=len(vectors), most=min(near, len(own) - 1), own=own)
+
+    def rows(label: int) -> NDArray[np.int64]:
+        close = np.append(alike[label][alike[label] >= 0], label).astype(np.int64)
+        chosen = np.unique(notes.take(close).values)
+        drawn = np.random.default_rng([seed, label]).integers(0, targets.shape[0], len(chosen))
+        return np.union1d(chosen, drawn).astype(np.int64)
+
+    return rows
+
+
+def label_vectors(features: csr_array, targets: csr_array) -> TextVectors:
+    """The sum of each label's notes, its `WORDS` greatest entries, scaled to length 1."""
+    sums = csr_array(targets.T @ features)
+    starts, columns, values = [], [], []
+    for first, last in pairwise(sums.indptr.tolist()):
+        best = np.argsort(-sums.data[first:last], kind="stable")[:WORDS]
+        best = best[np.argsort(sums.indices[first:last][best])]
+        starts.append(len(best))
+        columns.append(sums.indices[first:last][best])
+        values.append(sums.data[first:last][best] / max(1e-12, float(np.linalg.norm(sums.data[first:last][best]))))
+    empty = [np.zeros(0, np.int32)]
+    return TextVectors(
+        offsets(starts),
+        np.concatenate(empty + columns).astype(np.int32),
+        np.concatenate(empty + values).astype(np.float32),
+    )
 
 
 def unpack_tfidf(packed: PackedSystem, known: Known) -> TfidfSystem:

@@ -7,9 +7,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from plant.text.tokenizer import form
+from plant.text.tokenizer import DIGIT, LETTER, OTHER, classes_for, form
 
 EMPTY = -1
+
+
+def scan_words(text: NDArray[np.uint32], *, keep_numbers: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """`find_words` of the tokenizer, compiled: for corpora of millions of words."""
+    starts = np.empty(len(text) // 2 + 1, np.int32)  # two words cannot touch
+    ends = np.empty_like(starts)
+    found = _scan(text, classes_for(text), keep_numbers, starts, ends)
+    return starts[:found], ends[:found]
 
 
 @dataclass
@@ -107,3 +115,26 @@ def _refill(slots, hashes, count):  # type: ignore[no-untyped-def]
         while slots[slot] != EMPTY:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = number
+
+
+@njit(cache=True)
+def _scan(text, classes, keep_numbers, starts, ends):  # type: ignore[no-untyped-def]
+    found = 0
+    position = 0
+    length = len(text)
+    while position < length:
+        kind = classes[text[position]]
+        if kind != LETTER and kind != DIGIT:
+            position += 1
+            continue
+        start = position
+        has_letter = False
+        while kind != OTHER:
+            has_letter |= kind == LETTER
+            position += 1
+            kind = classes[text[position]] if position < length else OTHER
+        if has_letter or keep_numbers:
+            starts[found] = start
+            ends[found] = position
+            found += 1
+    return found

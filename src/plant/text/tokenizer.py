@@ -2,16 +2,16 @@
 
 A word is a run of letters, digits and combining marks with at least one letter. Its *surface* is what stands in the
 text, its *form* what the vocabulary holds: lower case, one spelling per word whatever the Unicode composition.
-Surfaces are found by a compiled scan; forms are worked out once for each distinct surface.
+Forms are worked out once for each distinct surface.
 """
 
+import re
 import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 OTHER, LETTER, MARK, DIGIT = range(4)
@@ -50,45 +50,30 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 
 def find_words(text: NDArray[np.uint32], *, keep_numbers: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where the words of a text begin and end."""
-    starts = np.empty(len(text) // 2 + 1, np.int32)  # two words cannot touch
-    ends = np.empty_like(starts)
-    found = _scan(text, character_classes(), keep_numbers, starts, ends)
-    return starts[:found], ends[:found]
+    """Where the words of a text begin and end; `plant.text.surfaces` has a compiled form for whole corpora."""
+    kinds = classes_for(text)[text].tobytes()
+    places = [match.span() for match in _WORD.finditer(kinds) if keep_numbers or _HAS_LETTER(match.group())]
+    starts, ends = np.array(places, np.int32).reshape(-1, 2).T
+    return np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+
+
+def classes_for(text: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """The classes of all characters up to the greatest that a text has, or a few more."""
+    return character_classes(max(8, int(text.max(initial=0)).bit_length()))
 
 
 @cache
-def character_classes() -> NDArray[np.uint8]:
-    """For each Unicode character: letter, mark, digit or other."""
+def character_classes(bits: int = 21) -> NDArray[np.uint8]:
+    """For each Unicode character of up to `bits` bits: letter, mark, digit or other. All of them take a while."""
     by_category = defaultdict(lambda: OTHER, {"Nd": DIGIT, "Nl": LETTER, "Mn": MARK, "Mc": MARK, "Me": MARK})
     by_category |= dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo"), LETTER)
-    categories = map(unicodedata.category, map(chr, range(0x110000)))
-    classes = np.fromiter(map(by_category.__getitem__, categories), np.uint8, 0x110000)
-    classes[[ord(joiner) for joiner in JOINERS]] = MARK
+    size = min(1 << bits, 0x110000)
+    categories = map(unicodedata.category, map(chr, range(size)))
+    classes = np.fromiter(map(by_category.__getitem__, categories), np.uint8, size)
+    classes[[ord(joiner) for joiner in JOINERS if ord(joiner) < size]] = MARK
     return classes
 
 
 _NO_JOINERS = dict.fromkeys(map(ord, JOINERS))
-
-
-@njit(cache=True)
-def _scan(text, classes, keep_numbers, starts, ends):  # type: ignore[no-untyped-def]
-    found = 0
-    position = 0
-    length = len(text)
-    while position < length:
-        kind = classes[text[position]]
-        if kind != LETTER and kind != DIGIT:
-            position += 1
-            continue
-        start = position
-        has_letter = False
-        while kind != OTHER:
-            has_letter |= kind == LETTER
-            position += 1
-            kind = classes[text[position]] if position < length else OTHER
-        if has_letter or keep_numbers:
-            starts[found] = start
-            ends[found] = position
-            found += 1
-    return found
+_WORD = re.compile(rb"[%c%c][%c%c%c]*" % (LETTER, DIGIT, LETTER, DIGIT, MARK))  # over classes of characters
+_HAS_LETTER = re.compile(rb"[%c]" % LETTER).search

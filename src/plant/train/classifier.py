@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from plant.data.batches import collate, predict_in_batches, prediction_batches, shuffled_batches
+from plant.data.batches import predict_in_batches, prediction_batches, shuffled_batches
+from plant.data.collate import collate
 from plant.data.corpus import Documents
 from plant.evaluate.choosing.judge import Judge
 from plant.nn.classifier import Classifier

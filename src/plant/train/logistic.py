@@ -10,26 +10,18 @@ and draws from one random state, so its labels cannot be fitted in threads; ours
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from plant.train.linear import Linear
 from plant.types import Progress, silent
 
 START = -30.0  # a dual variable of 1e-13 C: as good as none, so that weights of zero agree with it
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Sparse weights, labels x features, and one intercept per label."""
-
-    weights: csr_array
-    intercepts: NDArray[np.float32]
 
 
 def fit_logistic(
@@ -41,27 +33,30 @@ def fit_logistic(
     tolerance: float = 0.01,
     max_passes: int = 100,
     seed: int = 1,
+    rows: Callable[[int], NDArray[np.int64]] | None = None,
     progress: Progress = silent,
 ) -> Linear:
     """Fit every column of `targets` (documents x labels) on the rows of `features`; 1 / `cost` is the weight decay.
 
     The intercept is the weight of a constant feature, regularised like the rest. Weights not above `prune` are
     dropped. A label without any positive gets no weights and an intercept of minus infinity: probability zero.
+    `rows` says which documents a label is fitted on, its own among them; without it, on all.
     """
-    rows = (features.indptr, features.indices, features.data)
-    size = features.shape[1] + 1
+    matrix = (features.indptr, features.indices, features.data)
+    size, every = features.shape[1] + 1, np.arange(features.shape[0])
 
-    def fit(positives: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.float32], float]:
+    def fit(label: int, positives: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.float32], float]:
         if len(positives) == 0:
             return np.zeros(0, np.int64), np.zeros(0, np.float32), -np.inf
-        weights = _fit_label(*rows, size, positives, cost, tolerance, max_passes, seed)
+        order = every.copy() if rows is None else rows(label).astype(np.int64)
+        weights = _fit_label(*matrix, size, positives, order, cost, tolerance, max_passes, seed)
         kept = np.flatnonzero(np.abs(weights[:-1]) > prune)
         return kept, weights[kept].astype(np.float32), weights[-1]
 
     fitted = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for label in pool.map(fit, _positives(targets)):
-            fitted.append(label)
+        for one in pool.map(fit, range(targets.shape[1]), _positives(targets)):
+            fitted.append(one)
             progress("labels", len(fitted), targets.shape[1])
     columns, values, intercepts = zip(*fitted, strict=True)
     starts = np.cumsum([0, *map(len, columns)])
@@ -78,13 +73,12 @@ def _positives(targets: csr_array) -> Iterator[NDArray[np.int32]]:
 
 @numba.njit(cache=True, nogil=True)
 def _fit_label(  # type: ignore[no-untyped-def]  # compiled
-    starts, columns, values, size, positives, cost, tolerance, max_passes, seed
+    starts, columns, values, size, positives, order, cost, tolerance, max_passes, seed
 ):
-    """The weights of a label, the intercept last."""
+    """The weights of a label, the intercept last; `order` are the documents it is fitted on, which are shuffled."""
     n_documents = len(starts) - 1
     weights, dual, truth = np.zeros(size), np.full(n_documents, START), np.full(n_documents, -1.0)
     truth[positives] = 1.0
-    order = np.arange(n_documents)
     np.random.seed(seed)
     for _ in range(max_passes):
         np.random.shuffle(order)

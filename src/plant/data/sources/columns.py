@@ -25,6 +25,9 @@ USUAL = MappingProxyType(
 )
 """Names under which a column is found without being named, best first; upper and lower case are the same."""
 
+NUMBERED = "-"
+"""In place of a column of ids: the rows are numbered, whatever ids the table has."""
+
 Maker = Callable[[Mapping[str, Any], int, str], Note]
 
 
@@ -48,7 +51,7 @@ def find_columns(present: Sequence[str], options: SourceOptions, *, where: str) 
     if text not in present:
         raise InputError(f"{where}: {unknown('column', text, map(quotable, present))}")
     return Columns(
-        id=_column("id", options.id_column, present, where),
+        id="" if options.id_column == NUMBERED else _column("id", options.id_column, present, where),
         text=text,
         codes=_column("codes", options.codes_column, present, where),
         split=_column("split", options.split_column, present, where),

@@ -11,7 +11,7 @@ class SourceOptions:
     """How to read a source; an empty string stands for the usual name, place or choice."""
 
     source: str = ""  # the published corpus that a folder holds: mimic3, mimic4, cantemist, codiesp
-    id_column: str = ""
+    id_column: str = ""  # '-' numbers the notes of a table
     text_column: str = ""
     codes_column: str = ""
     split_column: str = ""

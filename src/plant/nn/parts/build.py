@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from plant.codes.codebook import CodeBook
-from plant.data.batches import collate
+from plant.data.collate import collate
 from plant.data.encode import encode_texts
 from plant.data.subwords import with_subwords
 from plant.errors import RecipeError
