@@ -30,7 +30,6 @@ from plant.train.streams import Text
 from plant.train.word_vectors import train_word_vectors
 from plant.types import Note
 
-
 BARE = "background"  # the split of texts without codes
 
 
