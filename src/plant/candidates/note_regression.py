@@ -94,7 +94,8 @@ def _weighed(
     counts = Counter(numbers[stem] for stem in stems if stem in numbers)
     columns = np.array(sorted(counts), np.int64)
     values = (1 + np.log(np.array([counts[column] for column in columns.tolist()], np.float32))) * weights[columns]
-    return columns, (values / max(np.linalg.norm(values), 1e-12)).astype(np.float32)
+    length = float(np.linalg.norm(values))
+    return columns, (values / max(length, 1e-12)).astype(np.float32)
 
 
 def _rows(notes: Sequence[tuple[NDArray[np.int64], NDArray[np.float32]]], *, n_stems: int) -> csr_array:

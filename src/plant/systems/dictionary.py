@@ -22,8 +22,7 @@ from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
 from plant.recipe import schema
 from plant.store.ragged import Ragged
-from plant.systems.system import Growth, Known, PackedSystem, under
-from plant.systems.tfidf import CONTRIBUTION
+from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem, under
 from plant.text.folding import fold
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import UNKNOWN, Vocab
