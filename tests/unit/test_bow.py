@@ -191,6 +191,8 @@ def test_the_same_seed_fits_the_same_system(view: TrainingView, bow: BowSystem) 
 
 def test_without_neighbours_and_names_only_listed_words_speak(view: TrainingView) -> None:
     alone = fit_bow(view, relate(view, Relate(keep=20)), replace(RECIPE, neighbours=0, stem=0))
+    assert len(alone.fitted) == len(alone.fitted_labels) == 0
+    assert alone.read(view.documents).weigh(0, [0, 1], explainer="").shape[0] == 2
     for found in alone.found(vectors_of(view.documents, alone.inverse)):
         assert found.listed.all()
         assert not found.sharp.any()

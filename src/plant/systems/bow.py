@@ -145,7 +145,14 @@ def fit_bow(
     )
     bow = replace(bow, join=fit_join(*_evidence(bow, documents, held[:JOINED])))
     learn_from(rows=held)
-    return bow
+    return bow if recipe.neighbours else _without_texts(bow)
+
+
+def _without_texts(bow: BowSystem) -> BowSystem:
+    """The same system without the fitted texts, which only neighbours are looked for in."""
+    none = np.zeros(1, np.int64)
+    nothing = TextVectors(none, np.zeros(0, np.int32), np.zeros(0, np.float32))
+    return replace(bow, fitted=nothing, fitted_labels=Ragged(np.zeros(0, np.int32), none))
 
 
 def parted(n_texts: int, share: float, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -53,7 +53,7 @@ class Found:
 def nearest(
     texts: TextVectors, postings: TextVectors, *, n_fitted: int, most: int, own: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The fitted texts with the greatest cosine for each text, best first, and the cosines; -1 and 0 for none.
+    """The fitted texts with the greatest cosine for each text, best first, and the cosines; -1 and 0 beyond the last.
 
     `own` are the numbers of the texts among the fitted ones: no text is its own neighbour.
     """

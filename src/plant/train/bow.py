@@ -18,7 +18,7 @@ from plant.relevance.relevance import TokenRelevance
 from plant.store.ragged import Ragged
 from plant.types import Progress, silent
 
-LEAST = 0.003  # an error of probability; 0.01 cost 0.005 of P@5 on titles
+LEAST = 0.003  # an error of probability
 FIRST_SQUARES = 0.01  # of Adagrad's sums: a weight's first step is about its learning rate
 BIAS_RATE = 0.1
 HELD = 1.0  # how strongly the weights of a join are held at 0
