@@ -38,17 +38,20 @@ QUICK = ("vectors.train=false",)
 
 
 def made_up_notes(n: int, *, seed: int = 0, marked: bool = True, random_codes: bool = False) -> list[Note]:
-    """Notes of filler and of names, each name marked for its code; or for a code that was drawn."""
+    """Notes of filler and of names, each name marked for its code; or two names, each for a code that was drawn.
+
+    Where codes are drawn, every note has as many as any other, or its length would tell something of them.
+    """
     generator = np.random.default_rng(seed)
     notes = []
     for number in range(n):
         text, evidence = "", {}
-        for code in generator.permutation(list(NAMES))[: generator.integers(1, 4)].tolist():
+        drawn = generator.permutation(list(NAMES))[:2].tolist()
+        for code in generator.permutation(list(NAMES))[: 2 if random_codes else generator.integers(1, 4)].tolist():
             text += f"{FILLER[generator.integers(len(FILLER))]}. "
             start = len(text)
             text += f"{NAMES[code]}. "
-            told = str(generator.choice(list(NAMES))) if random_codes else code
-            evidence[told] = (*evidence.get(told, ()), Span(start, start + len(NAMES[code])))
+            evidence[drawn.pop() if random_codes else code] = (Span(start, start + len(NAMES[code])),)
         text += FILLER[generator.integers(len(FILLER))]
         notes.append(Note(f"n{number}", text, tuple(sorted(evidence)), "train", evidence=evidence if marked else {}))
     return notes
@@ -145,7 +148,7 @@ def test_a_part_of_the_notes_knows_only_its_own_codes(corpus: Corpus) -> None:
     view = training_view(corpus)
     rows = np.array([0, 3])
     part = part_of_view(view, rows)
-    named = {view.codes[label] for row in rows for label in view.documents.labels_of(row)}
+    named = {view.codes[label] for row in rows.tolist() for label in view.documents.labels_of(row)}
     assert set(part.codes) == named
     assert part.documents.ids == tuple(view.documents.ids[row] for row in rows)
 
@@ -175,22 +178,28 @@ def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus,
     assert (right_rows(rows, unmarked) == np.isin(rows.code, sorted(note.labels))).all()
 
 
-def test_without_marks_names_are_looked_for(recipe: Recipe) -> None:
-    coder = fit_coder(corpus_of(made_up_notes(60, marked=False), recipe), recipe)
+@pytest.fixture(scope="module")
+def unmarked(recipe: Recipe) -> FittedCoder:
+    return fit_coder(corpus_of(made_up_notes(60, marked=False), recipe), recipe)
+
+
+def test_without_marks_names_are_looked_for(unmarked: FittedCoder) -> None:
     new = made_up_notes(10, seed=5)
-    for note, prediction in zip(new, coder.code(coder.encode([n.text for n in new])), strict=True):
+    for note, prediction in zip(new, unmarked.code(unmarked.encode([n.text for n in new])), strict=True):
         assert set(prediction.accepted) == set(note.codes)
 
 
-def test_a_code_that_no_note_taught_is_found_where_its_name_stands(coder: FittedCoder) -> None:
-    grown = add_codes(coder, CodeBook("other", ("F6",), {"F6": "ruptured spleen"}))
+def test_a_code_that_no_note_taught_is_found_where_its_name_stands(unmarked: FittedCoder) -> None:
+    grown = add_codes(unmarked, CodeBook("other", ("F6",), {"F6": "ruptured spleen"}))
     text = f"{FILLER[0]}. Ruptured spleen. {FILLER[2]}"
-    best = grown.code(grown.encode([text]))[0].ranked[0]
-    assert best.code == "F6"
-    assert best.evidence[0].why == "a name"
+    found = next(scored for scored in grown.code(grown.encode([text]))[0].ranked if scored.code == "F6")
+    assert found.accepted
+    assert (found.evidence[0].text, found.evidence[0].why) == ("Ruptured spleen", "a name")
+    elsewhere = grown.code(grown.encode([f"{FILLER[0]}. {NAMES['A1']}"]))[0]
+    assert "F6" not in elsewhere.accepted
     old = [note.text for note in made_up_notes(4, seed=7)]
     np.testing.assert_allclose(
-        grown.probabilities(grown.encode(old))[:, :5], coder.probabilities(coder.encode(old)), atol=1e-6
+        grown.probabilities(grown.encode(old))[:, :5], unmarked.probabilities(unmarked.encode(old)), atol=1e-6
     )
 
 

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from plant.data.corpus import Documents
 from plant.data.subwords import with_subwords
 from plant.errors import RecipeError
+from plant.nn.forms import compiled_for
 from plant.nn.losses import BCE, smoothed
 from plant.nn.parts.protocols import (
     Decoder,
@@ -95,8 +96,13 @@ class Classifier(nn.Module):
         return Encoded(states, batch.tokens, batch.mask, on_host=batch.on_host)
 
     def looked_at(self, batch: Batch) -> Chosen | None:
-        """The positions that are enough for the decoder's logits; None where all are read."""
+        """The positions that are enough for the decoder's logits; None where all are read.
+
+        Other devices read all: how many positions there are would have to be waited for.
+        """
         encoder, decoder = self.encoder, self.decoder
+        if not compiled_for(batch.tokens.device):
+            return None
         if self.segment or not isinstance(encoder, SelectiveEncoder) or not isinstance(decoder, SelectiveDecoder):
             return None
         wanted = decoder.looks_at(batch.tokens, batch.mask)

@@ -15,7 +15,7 @@ from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.dropout import ByteDropout
 from plant.nn.forms import compiled_for
 from plant.nn.planting.attending import Attending, Heads, NoSources
-from plant.nn.planting.batched import Look, batched_logits, batched_loss
+from plant.nn.planting.batched import BatchLook, batched_logits, batched_loss
 from plant.nn.planting.fused import fused_logits, fused_loss
 from plant.tensors import Decoded, Encoded
 from plant.values import Dropout, Natural
@@ -58,7 +58,7 @@ class LabelAttention(nn.Module):
         packed = pack(encoded, segment=self.segment)
         nothing = torch.zeros_like(self.bias)
         if not compiled_for(self.bias.device):
-            return batched_logits(packed, self.look(packed), nothing)
+            return batched_logits(packed, self.batch_look(packed), nothing)
         return fused_logits(Attending(NoSources()), packed.lengths, nothing, self.heads(packed))
 
     @property
@@ -70,7 +70,7 @@ class LabelAttention(nn.Module):
         """The mean binary cross-entropy, a third faster than through the logits."""
         packed = pack(encoded, segment=self.segment)
         if not compiled_for(self.bias.device):
-            return batched_loss(packed, self.look(packed), self.bias, targets=targets)
+            return batched_loss(packed, self.batch_look(packed), self.bias, targets=targets)
         return fused_loss(Attending(NoSources()), packed.lengths, self.bias, self.heads(packed), targets=targets)
 
     @torch.no_grad()
@@ -89,14 +89,14 @@ class LabelAttention(nn.Module):
         ones = states.new_ones(1) if scales is None else scales
         return Heads(states, self._keys(states), self.queries, self.weights, ones)
 
-    def look(self, packed: Packed, scales: Float[Tensor, "source"] | None = None, **sources: Any) -> Look:
+    def batch_look(self, packed: Packed, scales: Float[Tensor, "source"] | None = None, **sources: Any) -> BatchLook:
         """What the batched step needs; `sources` are those beside the learned one, which a caller may have removed."""
         if self.queries is None:
             assert scales is not None  # somebody weighs the other sources
             states = self.dropout(packed.states).to(self.weights.dtype)  # mixed precision ends here
-            return Look(states, self.weights, scales, **sources)
+            return BatchLook(states, self.weights, scales, **sources)
         heads = self.heads(packed, scales)
-        return Look(heads.states, heads.weights, heads.scales, heads.keys, heads.queries, **sources)
+        return BatchLook(heads.states, heads.weights, heads.scales, heads.keys, heads.queries, **sources)
 
     def _keys(self, states: Float[Tensor, "position size"]) -> Float[Tensor, "position key"]:
         return states if self.key is None else self.key(states).tanh().to(self.queries.dtype)

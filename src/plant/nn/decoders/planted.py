@@ -23,7 +23,7 @@ from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.forms import compiled_for
 from plant.nn.parts.protocols import Looked, StaticRelevance
 from plant.nn.planting.attending import Attending
-from plant.nn.planting.batched import Look, PlantedScores, StaticLists, batched_logits, batched_loss
+from plant.nn.planting.batched import BatchLook, PlantedScores, StaticLists, batched_logits, batched_loss
 from plant.nn.planting.focus import Focusing, focused_attention
 from plant.nn.planting.fused import Segments, fused_logits, fused_loss
 from plant.nn.planting.inattention import LabelsByToken, distinct
@@ -125,7 +125,7 @@ class PlantedDecoder(nn.Module):
         if self.listing is not None:
             return self.listing.evidence(self._seen(encoded))
         if not compiled_for(self.prior.device):
-            return batched_logits(*self._look(encoded), torch.zeros_like(self.prior))
+            return batched_logits(*self._batch_look(encoded), torch.zeros_like(self.prior))
         segments, packed, tensors = self._prepared(encoded)
         return fused_logits(segments, packed.lengths, torch.zeros_like(self.prior), tensors)
 
@@ -145,7 +145,7 @@ class PlantedDecoder(nn.Module):
         if self.listing is not None:
             return self.listing.loss(self._seen(encoded), self.prior, targets)
         if not compiled_for(self.prior.device):
-            return batched_loss(*self._look(encoded), self.prior, targets=targets)
+            return batched_loss(*self._batch_look(encoded), self.prior, targets=targets)
         segments, packed, tensors = self._prepared(encoded)
         return fused_loss(segments, packed.lengths, self.prior, tensors, targets=targets)
 
@@ -199,7 +199,7 @@ class PlantedDecoder(nn.Module):
         states = self.learned.dropout(packed.states).to(self.learned.weights.dtype)  # mixed precision ends here
         return Focusing(planting, self.k), packed, (states, self.learned.weights, self.scales, *trained)
 
-    def _look(self, encoded: Encoded) -> tuple[Packed, Look]:
+    def _batch_look(self, encoded: Encoded) -> tuple[Packed, BatchLook]:
         """The batch and what looks at it, for devices without kernels of ours."""
         packed = pack(encoded, segment=self.segment)
         static, planted = self._static(), self._ranked()
@@ -208,7 +208,7 @@ class PlantedDecoder(nn.Module):
             "planted": planted and PlantedScores(planted.pieces, planted.inattention),
             "k": self.k,
         }
-        return packed, self.learned.look(packed, self.scales, **sources)
+        return packed, self.learned.batch_look(packed, self.scales, **sources)
 
     def _planting(self, packed: Packed) -> Planting:
         segments = tuple(distinct(tokens) for tokens in packed.tokens.split(packed.segments))

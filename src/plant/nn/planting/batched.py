@@ -65,7 +65,7 @@ class PlantedScores:
 
 
 @dataclass(frozen=True)
-class Look:
+class BatchLook:
     """What labels look with; without keys and queries there is no learned attention, and `k` positions are all."""
 
     states: Float[Tensor, "position size"]
@@ -78,14 +78,14 @@ class Look:
     k: int = 1
 
 
-def batched_logits(packed: Packed, look: Look, bias: Float[Tensor, "label"]) -> Float[Tensor, "document label"]:
+def batched_logits(packed: Packed, look: BatchLook, bias: Float[Tensor, "label"]) -> Float[Tensor, "document label"]:
     """The logits of each document."""
     with full_precision(bias.device):
         return _evidence(packed, look) + bias
 
 
 def batched_loss(
-    packed: Packed, look: Look, bias: Float[Tensor, "label"], *, targets: Float[Tensor, "document label"]
+    packed: Packed, look: BatchLook, bias: Float[Tensor, "label"], *, targets: Float[Tensor, "document label"]
 ) -> Float[Tensor, ""]:
     """The mean binary cross-entropy."""
     with full_precision(bias.device):
@@ -117,7 +117,7 @@ def _words(keys: NDArray[np.int64], n_rows: int, n_tokens: int) -> tuple[NDArray
     return words, counts
 
 
-def _evidence(packed: Packed, look: Look) -> Float[Tensor, "document label"]:
+def _evidence(packed: Packed, look: BatchLook) -> Float[Tensor, "document label"]:
     """The logits without the bias."""
     n_documents, n_labels = len(packed.lengths), len(look.weights)
     if not len(packed.host_tokens):
@@ -139,7 +139,7 @@ def _listed(starts: NDArray[np.int64], tokens: NDArray[np.int64]) -> int:
     return int((starts[distinct + 1] - starts[distinct]).sum())
 
 
-def _chunks(n_labels: int, layout: Layout, look: Look) -> Iterator[range]:
+def _chunks(n_labels: int, layout: Layout, look: BatchLook) -> Iterator[range]:
     entries = ENTRIES_ON_CPU if look.states.device.type == "cpu" else ENTRIES_ON_GPU
     rows, time = layout.places.shape
     size = max(16, entries // (rows * max(time, look.states.shape[1])))
@@ -147,7 +147,7 @@ def _chunks(n_labels: int, layout: Layout, look: Look) -> Iterator[range]:
 
 
 def _chunk_evidence(
-    layout: Layout, look: Look, ranker: Sequence[Tensor], entries: int, labels: range
+    layout: Layout, look: BatchLook, ranker: Sequence[Tensor], entries: int, labels: range
 ) -> Float[Tensor, "label row"]:
     static = None
     if look.static is not None:
@@ -162,7 +162,12 @@ def _chunk_evidence(
 
 
 def _focused(
-    layout: Layout, look: Look, static: Tensor | None, scores: Tensor | None, ranker: Sequence[Tensor], labels: range
+    layout: Layout,
+    look: BatchLook,
+    static: Tensor | None,
+    scores: Tensor | None,
+    ranker: Sequence[Tensor],
+    labels: range,
 ) -> Float[Tensor, "label row"]:
     """Planted attention alone: the states at kept positions, as their sources weigh them."""
     kept, shares = [], []
@@ -182,7 +187,12 @@ def _focused(
 
 
 def _attended(
-    layout: Layout, look: Look, static: Tensor | None, scores: Tensor | None, ranker: Sequence[Tensor], labels: range
+    layout: Layout,
+    look: BatchLook,
+    static: Tensor | None,
+    scores: Tensor | None,
+    ranker: Sequence[Tensor],
+    labels: range,
 ) -> Float[Tensor, "label row"]:
     """Learned attention and the sources beside it, over all positions."""
     assert look.keys is not None  # or nothing is learned
