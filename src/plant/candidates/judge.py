@@ -21,8 +21,8 @@ from plant.candidates.rows import ListedNotes, Rows
 from plant.store.ragged import owners
 from plant.types import Progress, silent
 
-SPANS = {"leaves": 31, "rate": 0.06, "rounds": 150, "features": 0.6, "rows": 0.8, "l2": 3.0, "least_rows": 30}
-NOTES = {"leaves": 15, "rate": 0.05, "rounds": 150, "features": 0.6, "rows": 0.8, "l2": 5.0, "least_rows": 30}
+SPANS = {"leaves": 31, "rate": 0.04, "rounds": 300, "features": 0.6, "rows": 0.8, "l2": 3.0, "least_rows": 30}
+NOTES = {"leaves": 15, "rate": 0.04, "rounds": 250, "features": 0.6, "rows": 0.8, "l2": 5.0, "least_rows": 30}
 NO_FOLD = -1  # leaving it out leaves nothing out
 TOGETHER = 2  # judges of level 2, of different seeds, whose scores are averaged
 
