@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from plant.cli.highlight import html_page, terminal_text
 from plant.explain.spans import evidence_spans
+from plant.types import Evidence, Prediction, ScoredCode
 
 TEXT = "severe chest pain and then no fever at all"
 STARTS = np.array([0, 7, 13, 18, 22, 27, 30, 36, 39], np.int32)
@@ -26,3 +28,11 @@ def test_weak_and_negative_words_are_no_evidence() -> None:
 
 def test_only_the_strongest_phrases_are_shown() -> None:
     assert [text for text, _ in spans(1, 0, 0, 0, 1.1, 0, 0, 0, 1.2, most=2)] == ["all", "then"]
+
+
+def test_a_phrase_is_shown_with_why_it_means_the_code_and_its_rivals() -> None:
+    text = "seen with acute bronchitis today"
+    evidence = (Evidence(10, 26, "acute bronchitis", 1.0, "marked words", ("J40", "J41")),)
+    prediction = Prediction("7", (ScoredCode("J20", "Acute bronchitis", 0.9, True, evidence),))
+    assert ">acute bronchitis< today  [marked words; also J40, J41]" in terminal_text(text, prediction, colour=False)
+    assert 'title="marked words; also J40, J41">acute bronchitis</mark>' in html_page(text, prediction)

@@ -54,9 +54,16 @@ def _snippets(text: str, evidence: Sequence[Evidence], colour: bool) -> list[str
     before, after = (LIT, PLAIN) if colour else (">", "<")
     return [
         f"      {100 * e.weight:3.0f} %  {_flat(text[max(0, e.start - CONTEXT) : e.start])}"
-        f"{before}{_flat(text[e.start : e.end])}{after}{_flat(text[e.end : e.end + CONTEXT])}"
+        f"{before}{_flat(text[e.start : e.end])}{after}{_flat(text[e.end : e.end + CONTEXT])}{_reason(e)}"
         for e in evidence
     ]
+
+
+def _reason(evidence: Evidence) -> str:
+    """Why words mean a code, and which codes they were also taken to mean; empty where a coder does not say."""
+    also = f"also {', '.join(evidence.rivals)}" if evidence.rivals else ""
+    said = "; ".join(filter(None, (evidence.why, also)))
+    return f"  [{said}]" if said else ""
 
 
 def _flat(text: str) -> str:
@@ -80,6 +87,7 @@ def _lit(text: str, evidence: Sequence[Evidence]) -> str:
     for span in sorted(evidence, key=lambda e: e.start):
         parts.append(escape(text[position : span.start]))
         strength = 0.25 + 0.75 * span.weight / strongest
-        parts.append(f'<mark style="--w: {strength:.2f}">{escape(text[span.start : span.end])}</mark>')
+        title = f' title="{escape(_reason(span).strip(" []"))}"' if _reason(span) else ""
+        parts.append(f'<mark style="--w: {strength:.2f}"{title}>{escape(text[span.start : span.end])}</mark>')
         position = span.end
     return "".join([*parts, escape(text[position:])])
