@@ -1,10 +1,12 @@
 """The planted bag of words, beside plainer ways to compute the same."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from plant.candidates.boosting import probabilities
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Role, TrainingView, held_out, training_view
 from plant.data.ngrams import count_ngrams
@@ -13,11 +15,25 @@ from plant.recipe.schema import Bow, Relate
 from plant.relevance.relevance import TokenRelevance
 from plant.steps.relate import relate
 from plant.store.ragged import Ragged
-from plant.systems.bow import BowSystem, _probabilities, explain_bow, features_of, fit_bow, parted, significant
-from plant.systems.neighbours import Found, nearest
+from plant.systems.bow import (
+    BowSystem,
+    _probabilities,
+    explain_bow,
+    features_of,
+    fit_bow,
+    parted,
+    significant,
+    unpack_bow,
+)
+from plant.systems.judging import JUDGED, judged, text_features
+from plant.systems.neighbours import KINDS, Found, nearest
+from plant.systems.system import Known
 from plant.train.bow import BIAS_RATE, FIRST_SQUARES, LEAST, fit_join, learn, start_learning
 from tests.made_up import corpus_of, notes_of
 
+LISTS = partial(relate, recipe=Relate(keep=20))
+EVIDENCE = ("logits", "listed", "sharp", "broad", "named", "matched", "covered", "sharpest", "voters", "first_voters",
+            "closest")  # fmt: skip
 RECIPE = Bow(significance=1.0, neighbours=5, held_out=0.2)
 
 
@@ -30,7 +46,7 @@ def view() -> TrainingView:
 
 @pytest.fixture(scope="module")
 def bow(view: TrainingView) -> BowSystem:
-    return fit_bow(view, relate(view, Relate(keep=20)), RECIPE)
+    return fit_bow(view, relate(view, Relate(keep=20)), RECIPE, relate=LISTS)
 
 
 def test_vectors_are_the_features_of_tfidf(view: TrainingView) -> None:
@@ -111,11 +127,11 @@ def test_a_join_is_the_logistic_regression_of_scikit_learn() -> None:
 def test_found_evidence_is_what_plain_loops_find(view: TrainingView, bow: BowSystem) -> None:
     texts = vectors_of(view.documents, bow.inverse)
     near, cosines = bow.near(texts)
-    for row, found in zip(range(10), bow.found(texts), strict=False):
+    for row, (found, _) in zip(range(10), bow.found(texts), strict=False):
         plain = plain_evidence(view, bow, row, near[row], cosines[row])
         assert found.labels.tolist() == sorted(plain)
         for place, label in enumerate(found.labels.tolist()):
-            values = [getattr(found, name)[place] for name in ("logits", "listed", "sharp", "broad", "named")]
+            values = [getattr(found, name)[place] for name in EVIDENCE]
             np.testing.assert_allclose(values, plain[label], atol=1e-5)
 
 
@@ -134,7 +150,10 @@ def plain_evidence(view: TrainingView, bow: BowSystem, row: int, near, cosines) 
         broad = sum(cosines[v] for v in voters) / max(1e-9, sum(cosines))
         named = name_share(view, bow, view.codebook.description(code), stems)
         if listing or voters or named:
-            plain[label] = [logit, bool(listing), sharp, broad, named]
+            sharpest = sum(cosines[v] ** 6 for v in voters) / max(1e-9, sum(cosines**6))
+            covered = sum(words[t] ** 2 for t in listing)
+            plain[label] = [logit, bool(listing), sharp, broad, named, len(listing), covered, sharpest, len(voters),
+                            sum(v < 10 for v in voters), max(cosines[voters], default=0)]  # fmt: skip
     return plain
 
 
@@ -153,7 +172,7 @@ def test_what_words_give_adds_up_to_the_logit(view: TrainingView, bow: BowSystem
     labels = np.arange(len(view.codes))
     for row in range(5):
         one = take(view.documents, np.array([row]))
-        (found,) = bow.found(vectors_of(one, bow.inverse))
+        ((found, _),) = bow.found(vectors_of(one, bow.inverse))
         logits = np.log(bow.silent_scores) - np.log1p(-bow.silent_scores)
         silent = logits.copy()
         logits[found.labels] = features_of(found, bow.log_odds) @ bow.join
@@ -184,16 +203,16 @@ def test_held_out_texts_and_the_rest_are_all_texts() -> None:
 
 
 def test_the_same_seed_fits_the_same_system(view: TrainingView, bow: BowSystem) -> None:
-    again = fit_bow(view, relate(view, Relate(keep=20)), RECIPE)
+    again = fit_bow(view, relate(view, Relate(keep=20)), RECIPE, relate=LISTS)
     np.testing.assert_array_equal(again.join, bow.join)
     np.testing.assert_array_equal(again.listed.weights, bow.listed.weights)
 
 
 def test_without_neighbours_and_names_only_listed_words_speak(view: TrainingView) -> None:
-    alone = fit_bow(view, relate(view, Relate(keep=20)), replace(RECIPE, neighbours=0, stem=0))
+    alone = fit_bow(view, relate(view, Relate(keep=20)), replace(RECIPE, neighbours=0, stem=0), relate=LISTS)
     assert len(alone.fitted) == len(alone.fitted_labels) == 0
     assert alone.read(view.documents).weigh(0, [0, 1], explainer="").shape[0] == 2
-    for found in alone.found(vectors_of(view.documents, alone.inverse)):
+    for found, _ in alone.found(vectors_of(view.documents, alone.inverse)):
         assert found.listed.all()
         assert not found.sharp.any()
         assert not found.named.any()
@@ -201,15 +220,50 @@ def test_without_neighbours_and_names_only_listed_words_speak(view: TrainingView
 
 def test_labels_that_nothing_speaks_for_keep_the_order_of_the_formula(bow: BowSystem) -> None:
     nothing = np.zeros(1, np.float32)
-    one = Found(np.array([2], np.int32), bow.listed.biases[2:3], np.zeros(1, np.bool_), nothing, nothing, nothing)
+    one = Found(np.array([2], np.int32), bow.listed.biases[2:3], *[nothing] * (KINDS - 1))
     assert bow.silent_scores[2] == pytest.approx(_probabilities(features_of(one, bow.log_odds) @ bow.join)[0])
 
 
 def test_notes_of_other_roles_are_scored(view: TrainingView) -> None:
     corpus = corpus_of(notes_of(60, n_codes=6))
     fitted = training_view(corpus)
-    system = fit_bow(fitted, relate(fitted, Relate(keep=20)), RECIPE)
+    system = fit_bow(fitted, relate(fitted, Relate(keep=20)), RECIPE, relate=LISTS)
     reported = held_out(corpus, Role.REPORT, fitted.codes)
     scores = system.read(reported).scores
     assert scores.shape == (len(reported), len(fitted.codes))
     assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_the_judge_sees_ranks_and_gaps_of_the_best_labels_of_the_join(bow: BowSystem, view: TrainingView) -> None:
+    for found, text in bow.found(vectors_of(view.documents, bow.inverse)):
+        kinds = features_of(found, bow.log_odds)
+        joined = kinds @ bow.join
+        seen = judged(found, kinds, joined, text)
+        order = sorted(range(len(joined)), key=lambda place: -joined[place])
+        assert seen.places.tolist() == sorted(order[:JUDGED])
+        for row, place in enumerate(seen.places.tolist()):
+            more = ("matched", "covered", "sharpest", "voters", "first_voters", "closest")
+            plain = [*kinds[place, 1:], joined[place], *(getattr(found, name)[place] for name in more)]
+            for evidence in (joined, found.logits, found.sharp):
+                before = [other for other in seen.places if (-evidence[other], other) < (-evidence[place], place)]
+                plain += [len(before), evidence[place] - max(evidence[seen.places])]
+            np.testing.assert_allclose(seen.features[row], [*plain, *text], rtol=1e-5)
+
+
+def test_the_best_labels_have_the_probability_of_the_judge(bow: BowSystem, view: TrainingView) -> None:
+    scores = bow.read(view.documents).scores
+    for row, (found, text) in enumerate(bow.found(vectors_of(view.documents, bow.inverse))):
+        kinds = features_of(found, bow.log_odds)
+        seen = judged(found, kinds, kinds @ bow.join, text)
+        expected = probabilities(bow.judge, seen.features)
+        np.testing.assert_allclose(scores[row, found.labels[seen.places]], expected, rtol=1e-6)
+
+
+def test_a_packed_system_scores_the_same(bow: BowSystem, view: TrainingView) -> None:
+    again = unpack_bow(bow.pack(), Known(view.vocab, view.codes, view.codebook))
+    np.testing.assert_array_equal(again.read(view.documents).scores, bow.read(view.documents).scores)
+
+
+def test_texts_with_few_neighbours_show_the_cosines_that_there_are() -> None:
+    np.testing.assert_allclose(text_features(3, np.array([0.5, 0.25], np.float32)), [3, 0.5, 0.25, 0.25])
+    np.testing.assert_array_equal(text_features(3, np.zeros(0, np.float32)), [3, 0, 0, 0])

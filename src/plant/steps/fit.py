@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from plant.steps.candidates import (
 )
 from plant.steps.pretrain import PRETRAIN
 from plant.steps.rank import RANK
-from plant.steps.relate import RELATE
+from plant.steps.relate import RELATE, relate
 from plant.steps.step import EVERYTHING, Planned, Root, Step, WalkSettings, Work, always, planned, walk
 from plant.steps.transform import TRANSFORM
 from plant.steps.vectors import VECTORS
@@ -113,7 +114,8 @@ def _dictionary(work: Work) -> Fitted:
 
 def _bow(work: Work) -> Fitted:
     relevance, recipe = work["relevance"].thing, work.recipe
-    return Fitted(fit_bow(work["view"], relevance, recipe.bow, seed=recipe.seed, progress=work.progress))
+    again = partial(relate, recipe=recipe.relate, progress=work.progress)
+    return Fitted(fit_bow(work["view"], relevance, recipe.bow, relate=again, seed=recipe.seed, progress=work.progress))
 
 
 @dataclass(frozen=True)

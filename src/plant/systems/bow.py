@@ -3,14 +3,15 @@
 For many labels of short texts. A label's logit is a weighted sum of what speaks for it: docs/models/plant-bow.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.candidates.boosting import Trees, fit_trees, pack, probabilities, unpack
 from plant.data.corpus import Documents, TrainingView, take
 from plant.data.vectors import TextVectors, inverse_frequencies, vectors_of
 from plant.errors import InputError
@@ -18,22 +19,24 @@ from plant.evaluate.choosing.calibration import logits_of
 from plant.recipe.schema import Bow
 from plant.relevance.relevance import Relevance
 from plant.store.ragged import Ragged
-from plant.systems.neighbours import HALF_NAMED, MANY_NAMES, SHARP, Found, Names, gather, name_stems, nearest
+from plant.systems.judging import judged, text_features
+from plant.systems.neighbours import HALF_NAMED, KINDS, MANY_NAMES, SHARP, Found, Names, gather, name_stems, nearest
 from plant.systems.system import CONTRIBUTION, UNSEEN, Growth, Known, PackedSystem
 from plant.systems.widened import WidenedSystem, widened
 from plant.train.bow import ListedWeights, fit_join, learn, start_learning
 from plant.types import Progress, silent
 
 TAG = "plant-bow"
+TREES = ("feature", "threshold", "left", "right", "missing_left", "value", "gain", "starts")
 NO_VOTE = 1e-4  # a share of the neighbours' votes that stands for none
 WHOLE = 0.99  # of a name that stands in the text: all of it
-JOINED = 1_000  # held-out texts are enough to fit a few weights
+JOINED, TRIED = 1_000, 4_000  # held-out texts: enough to fit a few weights, and to fit a judge
 CONSTANT, LOGIT, UNLISTED, SHARP_VOTE, BROAD_VOTE, LOG_ODDS, NAMED, WHOLE_NAME = range(8)
 
 
 @dataclass(frozen=True)
 class BowSystem:
-    """What is known of words, fitted texts and names, and the weights by which their evidence is joined.
+    """What is known of words, fitted texts and names, the weights that join this evidence, and a judge of the best.
 
     The vectors of the fitted texts are part of the system: their neighbours are looked for whenever a text is read.
     """
@@ -46,6 +49,7 @@ class BowSystem:
     names: Names
     neighbours: int
     join: NDArray[np.float32]  # a weight for each kind of evidence
+    judge: Trees  # of the best labels by the join
 
     matches_names = takes_codes = False
 
@@ -71,7 +75,9 @@ class BowSystem:
         }
         groups = {"listed": self.listed, "fitted": self.fitted, "names": self.names}
         arrays |= {f"{group}_{name}": array for group, thing in groups.items() for name, array in vars(thing).items()}
-        return PackedSystem(TAG, {"neighbours": self.neighbours}, arrays)
+        options, trees = pack(self.judge)
+        arrays |= {f"judge_{name}": array for name, array in trees.items()}
+        return PackedSystem(TAG, {"neighbours": self.neighbours, "judge": options}, arrays)
 
     @cached_property
     def postings(self) -> TextVectors:
@@ -83,18 +89,26 @@ class BowSystem:
         """The probability of each label for a text in which nothing speaks for it."""
         every = np.arange(len(self.log_odds), dtype=np.int32)
         nothing = np.zeros(len(every), np.float32)
-        found = Found(every, self.listed.biases, nothing.astype(np.bool_), nothing, nothing, nothing)
+        found = Found(every, self.listed.biases, *[nothing] * (KINDS - 1))
         return _probabilities(features_of(found, self.log_odds) @ self.join)
 
-    def near(
-        self, texts: TextVectors, own: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def near(self, texts: TextVectors) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The neighbours of texts among the fitted ones, and their cosines."""
-        return nearest(texts, self.postings, n_fitted=len(self.fitted), most=self.neighbours, own=own)
+        return nearest(texts, self.postings, n_fitted=len(self.fitted), most=self.neighbours)
 
-    def found(self, texts: TextVectors, own: NDArray[np.int64] | None = None) -> Iterator[Found]:
-        """What speaks for the labels of each text."""
-        yield from gather(texts, self.near(texts, own), self.listed, self.fitted_labels, self.names)
+    def found(self, texts: TextVectors) -> Iterator[tuple[Found, NDArray[np.float32]]]:
+        """What speaks for the labels of each text, and what the judge sees of the text itself."""
+        near = self.near(texts)
+        for row, found in enumerate(gather(texts, near, self.listed, self.fitted_labels, self.names)):
+            yield found, text_features(len(texts.row(row)[0]), near[1][row])
+
+    def scores_of(self, found: Found, text: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The probabilities of the labels that were found: the best by the judge, the others by the join."""
+        kinds = features_of(found, self.log_odds)
+        joined = kinds @ self.join
+        scores, best = _probabilities(joined), judged(found, kinds, joined, text)
+        scores[best.places] = probabilities(self.judge, best.features)
+        return scores
 
 
 @dataclass(frozen=True)
@@ -111,8 +125,8 @@ class BowReading:
     @cached_property
     def scores(self) -> NDArray[np.float32]:
         scores = np.tile(self.bow.silent_scores, (len(self.documents), 1))
-        for row, found in enumerate(self.bow.found(vectors_of(self.documents, self.bow.inverse))):
-            scores[row, found.labels] = _probabilities(features_of(found, self.bow.log_odds) @ self.bow.join)
+        for row, (found, text) in enumerate(self.bow.found(vectors_of(self.documents, self.bow.inverse))):
+            scores[row, found.labels] = self.bow.scores_of(found, text)
         return scores
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
@@ -122,30 +136,58 @@ class BowReading:
 
 
 def fit_bow(
-    view: TrainingView, relevance: Relevance, recipe: Bow, *, seed: int = 1, progress: Progress = silent
+    view: TrainingView,
+    relevance: Relevance,
+    recipe: Bow,
+    *,
+    relate: Callable[[TrainingView], Relevance],
+    seed: int = 1,
+    progress: Progress = silent,
 ) -> BowSystem:
-    """Learn weights of listed words on most fitted texts, join all evidence on the rest, then learn from these too."""
+    """Learn from most fitted texts, with lists of their own; join and judge on the rest; then learn from all texts."""
+    kept, held = parted(len(view.documents), recipe.held_out, seed=seed)
+    most = replace(view, documents=take(view.documents, kept))
+    # lists of all texts would hold the rarest words of held-out texts, and be believed too much
+    join, judge = _weighed(
+        _learned(most, relate(most), recipe, seed=seed, progress=progress), take(view.documents, held[:TRIED]), seed
+    )
+    bow = replace(_learned(view, relevance, recipe, seed=seed, progress=progress), join=join, judge=judge)
+    return bow if recipe.neighbours else _without_texts(bow)
+
+
+def _learned(view: TrainingView, relevance: Relevance, recipe: Bow, *, seed: int, progress: Progress) -> BowSystem:
+    """Words that have learned from all texts of a view; nothing is joined and judged yet."""
     documents, counts = view.documents, view.label_counts()
     inverse = inverse_frequencies(relevance.token_counts, len(documents))
     log_odds = logits_of((counts + UNSEEN) / (len(documents) + 2 * UNSEEN)).astype(np.float32)
     texts, labels = vectors_of(documents, inverse), Ragged(documents.labels, documents.label_starts)
     learning = start_learning(significant(relevance, recipe.significance).by_token(), log_odds, start=recipe.start)
-    kept, held = parted(len(documents), recipe.held_out, seed=seed)
-    learn_from = partial(learn, learning, texts, labels, epochs=recipe.epochs, rate=recipe.learning_rate, seed=seed)
-    learn_from(rows=kept, progress=progress)
-    bow = BowSystem(
+    learn(learning, texts, labels, rows=np.arange(len(texts)), epochs=recipe.epochs, rate=recipe.learning_rate,
+          seed=seed, progress=progress)  # fmt: skip
+    return BowSystem(
         inverse=inverse,
         listed=learning.listed,
         log_odds=log_odds,
         fitted=texts,
         fitted_labels=labels,
         names=name_stems(view.codes, view.codebook, view.vocab, inverse, letters=recipe.stem),
-        neighbours=min(recipe.neighbours, len(documents) - 1),
+        neighbours=min(recipe.neighbours, len(documents)),
         join=np.zeros(WHOLE_NAME + 1, np.float32),
+        judge=fit_trees(np.zeros((0, 1), np.float32), np.zeros(0, np.bool_), rounds=0),
     )
-    bow = replace(bow, join=fit_join(*_evidence(bow, documents, held[:JOINED])))
-    learn_from(rows=held)
-    return bow if recipe.neighbours else _without_texts(bow)
+
+
+def _weighed(bow: BowSystem, documents: Documents, seed: int) -> tuple[NDArray[np.float32], Trees]:
+    """The join and the judge, fitted on candidates of texts that the system did not learn from."""
+    texts = vectors_of(documents, bow.inverse)
+    join = fit_join(*_evidence(bow, take(documents, np.arange(min(JOINED, len(documents))))))
+    features, truth = [], []
+    for row, (found, text) in enumerate(bow.found(texts)):
+        kinds = features_of(found, bow.log_odds)
+        best = judged(found, kinds, kinds @ join, text)
+        features.append(best.features)
+        truth.append(np.isin(found.labels[best.places], documents.labels_of(row)))
+    return join, fit_trees(np.concatenate(features), np.concatenate(truth), seed=seed)
 
 
 def _without_texts(bow: BowSystem) -> BowSystem:
@@ -183,20 +225,17 @@ def features_of(found: Found, log_odds: NDArray[np.float32]) -> NDArray[np.float
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _evidence(
-    bow: BowSystem, documents: Documents, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """The evidence of all candidates of some fitted texts, none of them its own neighbour, and which are right."""
-    own = take(documents, rows)
+def _evidence(bow: BowSystem, documents: Documents) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """The evidence of all candidates of some texts, and which are right."""
     features, truth = [], []
-    for row, found in enumerate(bow.found(vectors_of(own, bow.inverse), rows)):
+    for row, (found, _) in enumerate(bow.found(vectors_of(documents, bow.inverse))):
         features.append(features_of(found, bow.log_odds))
-        truth.append(np.isin(found.labels, own.labels_of(row)))
+        truth.append(np.isin(found.labels, documents.labels_of(row)))
     return np.concatenate(features), np.concatenate(truth)
 
 
 def explain_bow(bow: BowSystem, document: Documents, labels: NDArray[np.int64]) -> NDArray[np.float32]:
-    """What each token gives to the logits of labels; a row sums to the logit less that of a text that says nothing.
+    """What each token gives to the join's logits; a row sums to the logit less that of a text that says nothing.
 
     Votes of neighbours and parts of names are shared among the words that made them; a word's share among its places.
     """
@@ -299,6 +338,7 @@ def unpack_bow(packed: PackedSystem, known: Known) -> BowSystem:
         names=Names(**group("names", ("stems", "starts", "names", "weights", "labels"))),
         neighbours=packed.options["neighbours"],
         join=arrays["join"],
+        judge=unpack(packed.options["judge"], group("judge", TREES)),
     )
 
 

@@ -21,7 +21,9 @@ from plant.train.bow import ListedWeights
 COMMON = 30_000  # fitted texts: a word of more finds no neighbours, it would find a fifth of the corpus
 HALF_NAMED = 0.4  # of a name's weight must stand in a text, or it says nothing
 MANY_NAMES = 2_000  # names: a stem of more says nothing by itself
-SHARP = 3  # the power of a similarity in a sharp vote; in a broad one it is 1
+SHARP, SHARPEST = 3, 6  # the power of a similarity in a sharp vote; in a broad one it is 1
+FIRST = 10  # neighbours, best first
+KINDS = 10  # of evidence, the arrays of `Found`
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,19 @@ class Found:
 
     labels: NDArray[np.int32]
     logits: NDArray[np.float32]  # of listed words; the bias where none is listed
-    listed: NDArray[np.bool_]
     sharp: NDArray[np.float32]  # shares of the neighbours' votes
     broad: NDArray[np.float32]
     named: NDArray[np.float32]  # share of the best name that stands in the text
+    matched: NDArray[np.float32]  # number of words that are listed
+    covered: NDArray[np.float32]  # sum of their squared values, of 1
+    sharpest: NDArray[np.float32]  # share of votes
+    voters: NDArray[np.float32]  # number of neighbours with the label
+    first_voters: NDArray[np.float32]  # of these, among the first
+    closest: NDArray[np.float32]  # greatest cosine of a voter
+
+    @property
+    def listed(self) -> NDArray[np.bool_]:
+        return self.matched > 0
 
 
 def nearest(
@@ -76,19 +87,18 @@ def gather(
 ) -> Iterable[Found]:
     """What speaks for the labels of each text."""
     n_labels = len(listed.biases)
-    work = np.zeros((4, n_labels), np.float32)
-    flags, touched = np.zeros((2, n_labels), np.bool_), np.empty(n_labels, np.int32)
+    work = np.zeros((KINDS, n_labels), np.float32)
+    seen, touched = np.zeros(n_labels, np.bool_), np.empty(n_labels, np.int32)
     shares = np.zeros(len(names.labels), np.float32)
     lists = (listed.starts, listed.labels, listed.weights, listed.biases)
     votes = (fitted_labels.starts, fitted_labels.values)
     naming = (names.stems, names.starts, names.names, names.weights, names.labels)
     for row in range(len(texts)):
         near = (neighbours[0][row], neighbours[1][row])
-        found = _gather(*texts.row(row), near, lists, votes, naming, work, flags, touched, shares)
+        found = _gather(*texts.row(row), near, lists, votes, naming, work, seen, touched, shares)
         labels = np.sort(touched[:found])
-        logits, sharp, broad, named = work[:, labels]
-        yield Found(labels, logits, flags[1, labels], sharp, broad, named)
-        work[:, labels], flags[:, labels] = 0, False
+        yield Found(labels, *work[:, labels])
+        work[:, labels], seen[labels] = 0, False
 
 
 def name_stems(
@@ -169,22 +179,24 @@ def _nearest(starts, tokens, values, post_starts, post_texts, post_values, n_fit
 
 
 @numba.njit(cache=True, nogil=True)
-def _gather(tokens, values, near, lists, votes, naming, work, flags, touched, shares):  # type: ignore[no-untyped-def]  # compiled
+def _gather(tokens, values, near, lists, votes, naming, work, seen, touched, shares):  # type: ignore[no-untyped-def]  # compiled
     starts, labels, weights, biases = lists
     label_starts, fitted_labels = votes
     stems, stem_starts, stem_names, stem_weights, name_labels = naming
-    logits, sharp, broad, named = work[0], work[1], work[2], work[3]
-    seen, listed = flags[0], flags[1]
+    logits, sharp, broad, named, matched = work[0], work[1], work[2], work[3], work[4]
+    covered, sharpest, voters, first_voters, closest = work[5], work[6], work[7], work[8], work[9]
     found = 0
     for place in range(len(tokens)):
         for entry in range(starts[tokens[place]], starts[tokens[place] + 1]):
             label = labels[entry]
             found = _touch(label, seen, touched, logits, biases, found)
-            listed[label] = True
             logits[label] += weights[entry] * values[place]
-    sharp_sum, broad_sum = np.float32(0), np.float32(0)
+            matched[label] += 1
+            covered[label] += values[place] * values[place]
+    sharpest_sum, sharp_sum, broad_sum = np.float32(0), np.float32(0), np.float32(0)
     for place in range(len(near[0])):
         if near[0][place] >= 0:
+            sharpest_sum += near[1][place] ** SHARPEST
             sharp_sum += near[1][place] ** SHARP
             broad_sum += near[1][place]
     for place in range(len(near[0])):
@@ -196,6 +208,10 @@ def _gather(tokens, values, near, lists, votes, naming, work, flags, touched, sh
             found = _touch(label, seen, touched, logits, biases, found)
             sharp[label] += near[1][place] ** SHARP / sharp_sum
             broad[label] += near[1][place] / broad_sum
+            sharpest[label] += near[1][place] ** SHARPEST / sharpest_sum
+            voters[label] += 1
+            first_voters[label] += place < FIRST
+            closest[label] = max(closest[label], near[1][place])
     for turn in range(2):  # add up the shares of names, then read them and wipe them
         for place in range(len(tokens)):
             stem = stems[tokens[place]]
