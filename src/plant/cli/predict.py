@@ -99,10 +99,10 @@ def check_explainer(name: str) -> None:
     if not name:
         return
     from plant.explain.table import EXPLAINERS
-    from plant.systems.system import CONTRIBUTION
+    from plant.systems.system import OF_SYSTEMS
 
-    if name not in (*EXPLAINERS, CONTRIBUTION):
-        raise InputError(unknown("explainer", name, (*EXPLAINERS, CONTRIBUTION)))
+    if name not in (*EXPLAINERS, *OF_SYSTEMS):
+        raise InputError(unknown("explainer", name, (*EXPLAINERS, *OF_SYSTEMS)))
 
 
 def as_json(prediction: Any) -> dict[str, Any]:

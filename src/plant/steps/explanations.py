@@ -20,7 +20,7 @@ from plant.explain.table import EXPLAINERS
 from plant.store.artifact import read_manifest, save_artifact
 from plant.store.keeper import InFolder, Kind, Notify, Origin, unheard
 from plant.systems.coder import FittedCoder, load_coder
-from plant.systems.system import CONTRIBUTION
+from plant.systems.system import OF_SYSTEMS
 from plant.types import Progress, Span, silent
 
 Figures = Mapping[str, Mapping[str, float]]
@@ -30,7 +30,7 @@ Weights = NDArray[np.floating]
 KIND = "explanation"
 RANDOM = "random"  # weights that know nothing: what every explainer has to beat
 MEASURES = ("precision", "recall", "f1", "iou", "auprc", "comprehensiveness", "sufficiency", "seconds a note")
-NAMES = (*EXPLAINERS, CONTRIBUTION, RANDOM)
+NAMES = (*EXPLAINERS, *OF_SYSTEMS, RANDOM)
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ EXPLANATION = Kind(KIND, _save, _load)
 
 def explained_codes(fitted: FittedCoder, documents: Documents, *, notes: int) -> Explained:
     """The accepted codes of at most `notes` documents; of those that have marks, where any has, the marked codes."""
+    if not len(documents):
+        return Explained(documents, ())
     if not len(documents.text):
         raise InputError("explanations are measured on texts, which this corpus was prepared without")
     with_marks = np.flatnonzero(np.diff(documents.evidence_starts))

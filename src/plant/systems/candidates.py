@@ -22,11 +22,10 @@ from plant.codes.parts import code_parts
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
-from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading
+from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, Reading
 from plant.types import Evidence
 
 TAG = "candidates"
-JUDGED = "judged"  # how a code is explained: by the spans that the judge believed
 LEAST = 1e-4  # the score of a candidate is at least this, that of a code without one less
 MOST_PHRASES = 5
 SHARE = 0.25  # of the best span's score, below which a span is no evidence

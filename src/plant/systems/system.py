@@ -21,6 +21,8 @@ from plant.types import Evidence, Progress, silent
 Arrays = Mapping[str, NDArray[Any]]
 TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
 CONTRIBUTION = "contribution"  # of each word: how linear models are explained
+JUDGED = "judged"  # of phrases: how a judge of candidates is explained
+OF_SYSTEMS = (CONTRIBUTION, JUDGED)  # explainers that only some systems have, beside those of networks
 UNSEEN = 0.5  # notes that a code without any is taken to have, for its prior
 
 
