@@ -10,7 +10,7 @@ from pathlib import Path
 
 VARIABLE = "NUMBA_CACHE_DIR"
 PACKAGE = Path(__file__).parent
-ROOMS = ("text", "relevance", "train", "nn/planting", "nn/matching", "nn/language", "systems")  # where kernels are
+ROOMS = ("text", "relevance", "train", "nn/planting", "nn/matching", "nn/language", "systems", "candidates")
 
 
 def find_room(environment: MutableMapping[str, str], *, package: Path = PACKAGE) -> None:
