@@ -17,12 +17,16 @@ from plant.text.language import language_of
 N_FEATURES = 3
 
 
-def made_up_rows(generator: np.random.Generator, n: int, n_codes: int = 5) -> Rows:
+def made_up_rows(generator: np.random.Generator, n: int, n_codes: int = 5, *, even: bool = False) -> Rows:
+    """Rows of random codes, some without a place; or, where it is `even`, as many of each code, all with one."""
     first = generator.integers(0, 40, n).astype(np.int32)
     last = first + generator.integers(1, 4, n).astype(np.int32)
     features = generator.random((n, N_FEATURES)).astype(np.float32)
     code = generator.integers(0, n_codes, n).astype(np.int32)
-    first[: n // 10], last[: n // 10] = -1, -1
+    if even:
+        code = (np.arange(n) % n_codes).astype(np.int32)
+    else:
+        first[: n // 10], last[: n // 10] = -1, -1
     return Rows(first, last, first * 7, last * 7 - 1, code, features)
 
 
@@ -117,7 +121,7 @@ def test_parts_do_not_depend_on_the_order_of_notes() -> None:
 def lessons(seed: int, n_notes: int = 60, *, learnable: bool) -> Lessons:
     """Notes in which a code is right where the first feature of one of its rows is large; or by chance."""
     generator = np.random.default_rng(seed)
-    notes = [made_up_rows(generator, 30) for _ in range(n_notes)]
+    notes = [made_up_rows(generator, 30, even=not learnable) for _ in range(n_notes)]
     rows = listed(notes, n_features=N_FEATURES)
     truth = rows.rows.features[:, 0] if learnable else generator.random(len(rows.rows))
     right = (truth > 0.8) & (rows.rows.first >= 0)
@@ -141,7 +145,7 @@ def test_the_judge_learns_what_rows_tell() -> None:
 
 
 def test_held_out_scores_of_chance_are_chance() -> None:
-    given_notes = lessons(3, 150, learnable=False)
+    given_notes = lessons(3, 600, learnable=False)
     taught = teach(given_notes, Columns(PARTS, (0,)), seed=1)
     gold = np.concatenate([
         [code in given_notes.gold[note] for code in taught.held_out.codes[a:b].tolist()]
@@ -150,8 +154,7 @@ def test_held_out_scores_of_chance_are_chance() -> None:
     rank = np.argsort(np.argsort(taught.held_out.scores))
     n_right, n_wrong = gold.sum(), (~gold).sum()
     auc = (rank[gold].sum() - n_right * (n_right - 1) / 2) / (n_right * n_wrong)
-    # every code has six rows, any of which may be right: the number of rows is the one thing that can be learned
-    assert auc < 0.62
+    assert abs(auc - 0.5) <= 0.05
 
 
 def test_a_judge_is_unpacked_to_the_bit() -> None:
