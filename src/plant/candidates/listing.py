@@ -71,8 +71,8 @@ def list_rows(lister: Lister, text: str, words: NoteWords, scores: NDArray[np.fl
     places = find_places(reader.finder, words)
     lent = lent_wordings(text, words, places)
     suggested = read_names(reader.namer, [*_wordings(words, places), *(wording for _, wording in lent)])
-    listed = suggested.code < len(lister.named)  # others were put together from parts: the coder has no such column
-    code = np.where(listed, lister.named[np.where(listed, suggested.code, 0)], -1)
+    together = [lister.columns.get(code, -1) for code in suggested.unlisted]  # put together from parts
+    code = np.concatenate([lister.named, np.array(together, np.int32)])[suggested.code]
     kept = code >= 0
     code, is_lent = code[kept], suggested.span[kept] >= len(places)
     span = np.concatenate([np.arange(len(places)), [place for place, _ in lent]]).astype(np.int64)[suggested.span[kept]]
@@ -132,7 +132,8 @@ def right_rows(rows: Rows, note: TaughtNote) -> NDArray[np.bool_]:
 
 def _said(lister: Lister, words: NoteWords, scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """What scorers say of each code of a note, and its rank among all codes by each, [scorers x 2, codes]."""
-    regression = np.zeros(len(lister.codes), np.float32)
+    # a code that no note of the reader has is not even ranked: its column would tell whether other notes have it
+    regression = np.full(len(lister.codes), np.nan, np.float32)
     if lister.reader.regression is not None:
         found, known = lister.reader.regression.scores(words.stems), lister.regressed >= 0
         regression[lister.regressed[known]] = found[known]

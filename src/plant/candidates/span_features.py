@@ -19,6 +19,7 @@ SECTIONS = 64  # sections are told apart by a number below
 SPAN_FEATURES = (
     "probability", "on path", "inside", "overlapping", "containing", "words", "marked share", "marked",
     "stems marked share", "stems marked", "named", "capitals", "place", "section", "grade inside", "grade behind",
+    "spread inside", "spread behind",
     *(f"{cue} before" for cue in BEFORE), *(f"{cue} after" for cue in AFTER),
 )  # fmt: skip
 
@@ -28,13 +29,14 @@ def span_features(places: Places, text: str, words: NoteWords, *, language: str)
     first, last = places.first, places.last
     overlapping, containing = _neighbours(places)
     inside, behind = span_grades(words, first, last)
+    spread = span_spread(words, first, last)
     cues = cue_distances(words.folded, load_cues(language), sentences=words.sentences[:-1])
     columns = [
         places.probability, places.on_path, places.inside, overlapping, containing, last - first,
         places.folded_share, places.folded_marked, places.stemmed_share, places.stemmed_marked, places.named,
         [words.surfaces[word].isupper() for word in first.tolist()],
         first / max(1, len(words)),
-        _sections(text, words, first, language), inside, behind,
+        _sections(text, words, first, language), inside, behind, *spread,
         *(_distance(cues, cue, first, before=True) for cue in BEFORE),
         *(_distance(cues, cue, last, before=False) for cue in AFTER),
     ]  # fmt: skip
@@ -50,6 +52,18 @@ def span_grades(
         if grade.digit:
             inside[(first <= grade.first) & (last >= grade.last)] = int(grade.digit)
             behind[(last <= grade.first) & (grade.first - last < REACH)] = int(grade.digit)
+    return inside, behind
+
+
+def span_spread(
+    words: NoteWords, first: NDArray[np.int32], last: NDArray[np.int32]
+) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+    """Whether M1 or stage IV stands in each span, and how many words behind it; not a number where none is near."""
+    inside, behind = np.zeros(len(first), np.bool_), np.full(len(first), np.nan, np.float32)
+    for grade in reversed([grade for grade in find_grades(words.folded) if grade.metastatic]):
+        inside |= (first <= grade.first) & (last >= grade.last)
+        near = (last <= grade.first) & (grade.first - last < REACH)
+        behind[near] = grade.first - last[near]
     return inside, behind
 
 

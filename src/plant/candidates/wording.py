@@ -253,12 +253,13 @@ def has_digit(word: str) -> bool:
 
 
 def signs_of(folded: Sequence[str]) -> tuple[str, ...]:
-    """Shapes of words with digits, and grades however they are written: "G2", "grado II", "poorly differentiated"."""
+    """Shapes of words with digits, grades however they are written ("G2", "poorly differentiated"), M1 or stage IV."""
     shapes = [shape_of(word) for word in folded if has_digit(word)]
     if not shapes and not any(word.startswith(GRADING) for word in folded):
         return ()
-    grades = [f"grade {digit}" for grade in find_grades(folded) if (digit := grade.digit)]
-    return (*shapes, *grades)
+    found = find_grades(folded)
+    grades = [f"grade {digit}" for grade in found if (digit := grade.digit)]
+    return (*shapes, *grades, *(["spread"] if any(grade.metastatic for grade in found) else []))
 
 
 def shape_of(word: str) -> str:

@@ -11,6 +11,7 @@ Each is read as a value of its scale and, where the scale has one, as the sixth 
 | `gleason` (the sum) | 2-10 | up to 6: 1, 7: 2, from 8 on: 3 |
 | `grade group` (ISUP) | 1-5 | 1: 1, 2 and 3: 2, 4 and 5: 3 |
 | `stage` | 0-4 | none |
+| `spread` (M of a TNM) | M0 0, M1 1 | none |
 
 Gleason: ICD-O-3's older rule reads 2-4 as 1, 5-7 as 2, 8-10 as 3. The two differ for sums of 5 and 6. The newer one is
 taken because coders do so: of the marked mentions of CANTEMIST train and dev1 with a Gleason sum of 5 or 6, six of six
@@ -39,6 +40,7 @@ DIGITS: Mapping[str, Mapping[int, int]] = MappingProxyType(
         "gleason": MappingProxyType({value: 1 if value <= 6 else 2 if value == 7 else 3 for value in range(2, 11)}),
         "grade group": MappingProxyType({1: 1, 2: 2, 3: 2, 4: 3, 5: 3}),
         "stage": MappingProxyType({}),
+        "spread": MappingProxyType({}),
     }
 )
 
@@ -58,6 +60,11 @@ class Grade:
         """The digit of an ICD-O-3 morphology that it means; empty where it means none."""
         found = DIGITS[self.scale].get(self.value)
         return "" if found is None else str(found)
+
+    @property
+    def metastatic(self) -> bool:
+        """Whether it says that the tumour has spread to other organs: stage IV, M1."""
+        return self.scale == "stage" and self.value == 4 or self.scale == "spread" and self.value > 0
 
 
 def find_grades(words: Sequence[str]) -> tuple[Grade, ...]:
@@ -130,6 +137,10 @@ _FILLER = (
 _FUHRMAN = r"f(?:uhr|urh|ur)mann?"
 _KIND = r"(?: (?:histologic(?:o|al)?|nuclear|tumor(?:al)?|global|de malignidad|de diferenciacion|who|oms))*"
 _STAGED = r"(?: (?:clinico|patologico|clinical|pathologic(?:al)?|tnm|figo|ajcc|ann arbor|de ann arbor))*"
+_BY = "[acpry]{0,3}"  # clinically, pathologically, after treatment
+_TUMOUR = rf"{_BY}t ?(?:[0-4x]|is) ?[a-d]?"
+_NODES = rf"{_BY}n ?[0-3x] ?[a-d]?(?: ?\( ?\d+ ?/ ?\d+ ?\))?"
+_SPREAD = rf"{_BY}m ?(?P<told>[01])(?: ?[a-d]\b)?"
 _HOW = r"(bien|buena|moderada(?:mente)?|poc[oa]|pobre(?:mente)?|mala?|escasa(?:mente)?)"
 _HOW_IN_ENGLISH = r"(well|moderate(?:ly)?|poor(?:ly)?)"
 _DIFFERENTIATED: Mapping[str, int] = MappingProxyType(
@@ -179,6 +190,9 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Reader], ...] = tuple(
             _tier,
         ),
         ("grade", rf"\b(?:grados?|grades?|gr ?\.){_KIND}{_MARK} ?{_RANGE}", _numbers),
+        ("spread", rf"\b{_TUMOUR} ?,? ?{_NODES} ?,? ?{_SPREAD}", _told),
+        ("spread", rf"\b{_NODES} ?,? ?{_SPREAD}", _told),
+        ("spread", rf"(?<![\d.,] )\b{_SPREAD}", _told),  # "3 cm 1" is no M1
         ("stage", rf"\b(?:estadios?|stages?){_STAGED}{_MARK} ?{_STAGES}", _numbers),
         ("grade", rf"\bg ?-? ?(?!i\b(?! ?[-/] ?g?i)){_RANGE}", _numbers),  # "GI" alone is gastrointestinal
     )
