@@ -178,6 +178,47 @@ def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus,
     assert (right_rows(rows, unmarked) == np.isin(rows.code, sorted(note.labels))).all()
 
 
+def test_what_a_row_says_of_a_code_does_not_depend_on_the_code_s_column(corpus: Corpus, recipe: Recipe) -> None:
+    """Or a code that only notes of another part have would be told by standing among the codes of fitted notes."""
+    view = training_view(corpus)
+    reader = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())["reader0"]
+    row = int(np.flatnonzero(parts_of(view, recipe.seed) == 0)[0])
+    words, text = taught_notes(view, reader.language)[row].words, view.documents.text_of(row)
+    known = replace(reader, codes=("unmet", *reader.codes[1:]))  # a regression that has not met the first code
+    orders = view.codes, ("Z9", *view.codes[::-1])
+    found = [list_rows(Lister(known, codes), text, words, np.empty((0, len(codes)), np.float32)) for codes in orders]
+    by_code = [
+        {
+            (orders[n][rows.code[i]], int(rows.first[i]), int(rows.last[i])): rows.features[i].tobytes()
+            for i in range(len(rows))
+        }
+        for n, rows in enumerate(found)
+    ]
+    assert by_code[0] == by_code[1]
+
+
+def test_codes_are_put_together_from_parts_that_notes_never_joined(recipe: Recipe) -> None:
+    wordings = {
+        "8140/3": "adenocarcinoma", "8140/32": "adenocarcinoma grado 2", "8070/3": "carcinoma escamoso",
+        "8500/3": "carcinoma ductal", "8500/32": "carcinoma ductal grado 2",
+    }  # fmt: skip
+    notes = []
+    for number in range(60):
+        code = list(wordings)[number % len(wordings)]
+        text = f"paciente de {40 + number} anos con diagnostico de {wordings[code]}. sin fiebre ni dolor"
+        start = text.index(wordings[code])
+        marks = {code: (Span(start, start + len(wordings[code])),)}
+        notes.append(Note(f"n{number}", text, (code,), "train", evidence=marks))
+    book = CodeBook("icdo3", tuple(wordings), {"8070/3": "Carcinoma escamoso"})
+    corpus = build_corpus(notes, book, recipe.prepare, plan=Plan(("train",), 0.0, ()))
+    coder = fit_coder(corpus, recipe)
+    assert set(coder.codes) == {*wordings, "8070/32"}
+    assert coder.codebook.description("8070/32") == "Carcinoma escamoso; grade 2"
+    found = coder.code(coder.encode(["mujer con diagnostico de carcinoma escamoso grado 2. sin fiebre"]))[0]
+    (put_together,) = (scored for scored in found.ranked if scored.code == "8070/32")
+    assert {phrase.why for phrase in put_together.evidence} == {"parts of names"}
+
+
 @pytest.fixture(scope="module")
 def unmarked(recipe: Recipe) -> FittedCoder:
     return fit_coder(corpus_of(made_up_notes(60, marked=False), recipe), recipe)

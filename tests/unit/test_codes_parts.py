@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plant.codes.files import read_codebook
 from plant.codes.icd import KNOWN_SYSTEMS, normalise_all
 from plant.codes.lists import titles
-from plant.codes.parts import WRITTEN, code_parts, join_parts, parts_of
+from plant.codes.parts import WRITTEN, code_parts, join_parts, parts_of, recombined, title_of_parts
 from plant.codes.systems import SYSTEMS
 from plant.errors import CodeError
 
@@ -123,3 +123,16 @@ def test_parts_go_together_only_where_they_are_those_of_the_code_they_make(parts
     if not icdo3.go_together(parts):
         with pytest.raises(CodeError, match="4 parts that make no code; a code has histology, behaviour, grade"):
             icdo3.join(parts)
+
+
+def test_later_parts_of_a_morphology_go_behind_any_histology_and_listed_systems_have_no_further_codes() -> None:
+    new = recombined("icdo3", ["8140/3", "8500/33"], ["8140/3", "8500/33", "8000/6"])
+    assert set(new) == {"8140/33", "8140/6", "8500/3", "8500/6"}
+    assert recombined("icd10cm", ["C50.911", "C34.1"], ["C50.911"]) == ()
+
+
+def test_a_code_without_a_title_has_that_of_the_nearest_and_its_parts() -> None:
+    titles = {"8140/3": "Adenocarcinoma", "8140/33": "Adenocarcinoma, G3"}
+    assert title_of_parts("icdo3", "8140/33/H", titles) == "Adenocarcinoma, G3; qualifier H"
+    assert title_of_parts("icdo3", "8140/32", titles) == "Adenocarcinoma; grade 2"
+    assert title_of_parts("icdo3", "8500/3", titles) == ""

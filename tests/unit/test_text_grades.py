@@ -38,6 +38,9 @@ WRITTEN = [
     ("high-grade glioma", "high-grade", "tier", 4, 4, "4"),
     ("estadio IIIB", "estadio IIIB", "stage", 3, 3, ""),
     ("stage 4", "stage 4", "stage", 4, 4, ""),
+    ("cáncer de pulmón cT2 N3 M1a", "cT2 N3 M1a", "spread", 1, 1, ""),
+    ("melanoma pN1 M0", "pN1 M0", "spread", 0, 0, ""),
+    ("con M1 al diagnóstico", "M1", "spread", 1, 1, ""),
 ]
 PIECES = ["grado", "g", "2", "ii", "gleason", "+", "=", "(", "4", "7", "-", "/", "fuhrman", "poco", "diferenciado", "a"]
 RUNS = re.compile(r"[^\W\d_]+|\d+|\S")
@@ -51,6 +54,17 @@ def runs(text: str) -> list[tuple[int, int]]:
 def whole_words(text: str) -> list[tuple[int, int]]:
     words = tokenize(text, keep_numbers=True)
     return list(zip(words.starts.tolist(), words.ends.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("text", ["lesión de 3 cm 1 vez", "de 2,5 cm 0 focos", "mm 1", "N1"])
+def test_centimetres_and_nodes_are_no_spread(text: str) -> None:
+    assert not find_grades([fold(text[start:end]) for start, end in runs(text)])
+
+
+@pytest.mark.parametrize(("text", "spread"), [("estadio IV", True), ("T1N0M1", True), ("T1N0M0", False), ("G4", False)])
+def test_stage_four_and_m1_are_metastatic(text: str, spread: bool) -> None:
+    (grade,) = find_grades([fold(text[start:end]) for start, end in runs(text)])
+    assert grade.metastatic == spread
 
 
 @pytest.mark.parametrize(("text", "span", "scale", "value", "lowest", "digit"), WRITTEN)

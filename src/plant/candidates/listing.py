@@ -1,5 +1,6 @@
 """What a reader lists for a note: spans with the codes that they may mean, as rows of features."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,6 +51,14 @@ class Lister:
         """The column of each code of the regression."""
         return np.array([self.columns.get(code, -1) for code in self.reader.codes], np.int32)
 
+    def put_together(self, codes: Sequence[str]) -> NDArray[np.int32]:
+        """The columns of codes that the reader has put together from parts; -1 where none can be taken.
+
+        Where parts are not free, a column that no reader knew of would be there for the very notes that have the code.
+        """
+        free = code_parts(self.reader.namer.system).free
+        return np.array([self.columns.get(code, -1) if free else -1 for code in codes], np.int32)
+
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the features of a row."""
@@ -71,8 +80,7 @@ def list_rows(lister: Lister, text: str, words: NoteWords, scores: NDArray[np.fl
     places = find_places(reader.finder, words)
     lent = lent_wordings(text, words, places)
     suggested = read_names(reader.namer, [*_wordings(words, places), *(wording for _, wording in lent)])
-    together = [lister.columns.get(code, -1) for code in suggested.unlisted]  # put together from parts
-    code = np.concatenate([lister.named, np.array(together, np.int32)])[suggested.code]
+    code = np.concatenate([lister.named, lister.put_together(suggested.unlisted)])[suggested.code]
     kept = code >= 0
     code, is_lent = code[kept], suggested.span[kept] >= len(places)
     span = np.concatenate([np.arange(len(places)), [place for place, _ in lent]]).astype(np.int64)[suggested.span[kept]]

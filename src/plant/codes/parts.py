@@ -10,12 +10,16 @@
 | any other (MeSH, YSO, ...) | the code itself | D003920 |
 
 A part that a code does not have is empty. A code that is not written as its system writes codes is its own first part.
+
+The parts of ICD-O-3 are free: any behaviour and grade may stand behind any histology, and no list has all that coders
+write. In the other systems a code exists because it is listed.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from types import MappingProxyType
 
 from plant.codes.systems import JOINED
@@ -29,6 +33,7 @@ class Written:
     names: tuple[str, ...]
     pattern: re.Pattern[str]
     marks: tuple[str, ...]
+    free: bool = False  # whether later parts may stand behind any first part
 
     def split(self, code: str) -> tuple[str, ...] | None:
         """The parts of a code, or None where it is not written so."""
@@ -49,6 +54,11 @@ class CodeParts:
 
     names: tuple[str, ...]
     written: tuple[Written, ...]  # of two joined systems each has parts of its own: a part means one thing only
+
+    @property
+    def free(self) -> bool:
+        """Whether later parts may stand behind any first part, listed or not."""
+        return all(written.free for written in self.written)
 
     def split(self, code: str) -> tuple[str, ...]:
         """The parts of a code."""
@@ -91,6 +101,36 @@ def code_parts(system: str) -> CodeParts:
     return CodeParts(names=tuple(name for kind in written for name in kind.names), written=written)
 
 
+def recombined(system: str, codes: Iterable[str], like: Iterable[str]) -> tuple[str, ...]:
+    """Codes with the first part of one of `codes` and the later parts of one of `like`; none where parts are not free.
+
+    >>> recombined("icdo3", ["8140/3", "8500/3"], ["8140/3", "8140/32"])
+    ('8140/32', '8500/32')
+    """
+    parts, known = code_parts(system), set(codes)
+    if not parts.free:
+        return ()
+    firsts = sorted({parts.split(code)[0] for code in known})
+    rests = sorted({parts.split(code)[1:] for code in like})
+    joined = (parts.join((first, *rest)) for first, rest in product(firsts, rests) if parts.go_together((first, *rest)))
+    return tuple(code for code in joined if code not in known)
+
+
+def title_of_parts(system: str, code: str, titles: Mapping[str, str]) -> str:
+    """The title of the code with the most equal first parts that has one, and what the further parts are; or nothing.
+
+    >>> title_of_parts("icdo3", "8140/32", {"8140/3": "Adenocarcinoma"})
+    'Adenocarcinoma; grade 2'
+    """
+    parts, split = code_parts(system), parts_of(system, code)
+    for kept in range(len(split) - 1, 0, -1):
+        shorter = (*split[:kept], *[""] * (len(split) - kept))
+        if parts.go_together(shorter) and (title := titles.get(parts.join(shorter), "")):
+            further = zip(parts.names[kept:], split[kept:], strict=True)
+            return "; ".join([title, *(f"{name} {value}" for name, value in further if value)])
+    return ""
+
+
 def parts_of(system: str, code: str) -> tuple[str, ...]:
     """The parts of one code of a system."""
     return code_parts(system).split(code)
@@ -108,6 +148,7 @@ WRITTEN: Mapping[str, Written] = MappingProxyType(
             names=("histology", "behaviour", "grade", "qualifier"),
             pattern=re.compile(r"([89]\d{3})(?:/([012369])([1-9])?(?:/(H))?)?", re.ASCII),
             marks=("", "/", "", "/"),
+            free=True,
         ),
         "icd10cm": Written(
             names=("category", "fourth character", "rest"),

@@ -23,6 +23,7 @@ from plant.candidates.rows import ListedNotes, Rows, listed
 from plant.candidates.said import SaidOfNotes
 from plant.candidates.words import stemmer, words_of
 from plant.codes.files import read_codebook
+from plant.codes.parts import recombined
 from plant.data.corpus import Documents, TrainingView, renumber_labels, take
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
@@ -146,11 +147,12 @@ def _check_unseen(reader: Reader, notes: Sequence[TaughtNote]) -> None:
 
 
 def further_codes(view: TrainingView, naming: Naming) -> tuple[str, ...]:
-    """The codes of the recipe's table that no fitted note has."""
-    if not naming.codes:
-        return ()
-    table, known = read_codebook(Path(naming.codes), system=view.codebook.system), set(view.codes)
-    return tuple(code for code in table.codes if code not in known and table.names(code))
+    """Codes that no fitted note has: those of the recipe's table, then those put together from parts of known ones."""
+    listed: tuple[str, ...] = ()
+    if naming.codes:
+        table, known = read_codebook(Path(naming.codes), system=view.codebook.system), set(view.codes)
+        listed = tuple(code for code in table.codes if code not in known and table.names(code))
+    return (*listed, *recombined(view.codebook.system, (*view.codes, *listed), view.codes))
 
 
 def lessons_of(view: TrainingView, found: ListedNotes, *, language: str, seed: int) -> Lessons:

@@ -42,7 +42,7 @@ from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.bow import fit_bow
 from plant.systems.candidates import CandidatesSystem, columns_of
 from plant.systems.classifier import ClassifierSystem
-from plant.systems.coder import CODER, FittedCoder, add_codes
+from plant.systems.coder import CODER, FittedCoder, add_codes, add_recombined
 from plant.systems.dictionary import fit_dictionary
 from plant.systems.fit_classifier import fit_classifier
 from plant.systems.members import member_recipes, scorer_recipes
@@ -200,8 +200,9 @@ def _coder(work: Work) -> FittedCoder:
     facts = {**work.settings.facts, "history": histories, **({"subwords_unread": unread} if unread else {})}
     threshold = next(iter(fitted.values())).threshold if recipe.system in CROSS_FITTED else None
     coder = tuned(system, recipe, view, choosing, facts, threshold=threshold)
-    table = _further_codes(recipe)
-    return _with_further_codes(coder, table, work["corpus"], view, threshold=threshold) if table else coder
+    if table := _further_codes(recipe):
+        coder = _with_further_codes(coder, table, work["corpus"], view, threshold=threshold)
+    return add_recombined(coder, view.codes) if isinstance(coder.system, CandidatesSystem) else coder
 
 
 def chooses(recipe: Recipe) -> bool:

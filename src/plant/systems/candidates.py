@@ -148,8 +148,9 @@ class CandidatesSystem:
 
     def _said(self, reading: Reading) -> NDArray[np.float32]:
         """Log-odds by a scorer; not a number for codes that it does not know."""
-        known = np.arange(len(self.codes)) < reading.known
-        return np.where(known, logits_of(reading.scores), np.nan).astype(np.float32)
+        said = np.full((len(reading.scores), len(self.codes)), np.nan, np.float32)
+        said[:, : reading.known] = logits_of(reading.scores[:, : reading.known])
+        return said
 
     def _judged(self, documents: Documents, row: int, scores: NDArray[np.float32]) -> JudgedNote:
         text = documents.text_of(row)
@@ -175,13 +176,14 @@ class CandidatesSystem:
 
     def with_codes(self, growth: Growth) -> "CandidatesSystem":
         known = growth.known
-        new = {code: known.codebook.names(code) for code in known.codes[growth.n_codes :]}
+        named = {code: known.codebook.names(code) for code in known.codes[growth.n_codes :]}
+        new = {code: names for code, names in named.items() if names}  # others are put together from parts
         return replace(
             self,
             reader=self.reader.with_names(new),
             codes=known.codes,
             shares=np.concatenate([self.shares, np.zeros(growth.further, np.float32)]),
-            scorers=tuple(scorer.with_codes(growth) for scorer in self.scorers),
+            scorers=tuple(scorer.with_codes(growth) for scorer in self.scorers) if new else self.scorers,
         )
 
     def pack(self) -> PackedSystem:

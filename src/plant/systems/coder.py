@@ -1,7 +1,7 @@
 """A fitted coder: everything that is needed to code raw text, in memory and as a folder."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
+from plant.codes.parts import recombined, title_of_parts
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.codes.synonyms import spoken, with_synonyms
 from plant.data.corpus import Documents, TrainingView
@@ -178,7 +179,24 @@ def add_codes(fitted: FittedCoder, book: CodeBook, view: TrainingView | None = N
             "this coder does not match names, so it cannot learn a code from its name alone: fit one with a recipe "
             "such as 'interaction' or 'label-descriptions', or with decoder.interaction={} set"
         )
-    growth = _growth(fitted, book, new, view)
+    return _grown(fitted, _growth(fitted, book, new, view))
+
+
+def add_recombined(fitted: FittedCoder, like: Iterable[str]) -> FittedCoder:
+    """The coder with codes that have the first part of one of its codes and later parts of one of `like`.
+
+    Nobody has named them: what the system makes of them it makes of their parts.
+    """
+    book = fitted.codebook
+    new = recombined(book.system, fitted.codes, like)
+    if not new:
+        return fitted
+    grown = _grown(fitted, _growth(fitted, CodeBook(book.system, new), new, None))
+    titles = {code: title_of_parts(book.system, code, book.descriptions) for code in new}
+    return replace(grown, codebook=replace(grown.codebook, descriptions={**titles, **book.descriptions}))
+
+
+def _grown(fitted: FittedCoder, growth: Growth) -> FittedCoder:
     further = np.full(growth.further, np.median(fitted.thresholds), np.float32)
     return replace(
         fitted,
