@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.codes.parts import recombined, title_of_parts
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
+from plant.codes.parts import recombined, title_of_parts
 from plant.codes.synonyms import spoken, with_synonyms
 from plant.data.corpus import Documents, TrainingView
 from plant.data.encode import encode_texts

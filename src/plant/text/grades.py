@@ -64,7 +64,7 @@ class Grade:
     @property
     def metastatic(self) -> bool:
         """Whether it says that the tumour has spread to other organs: stage IV, M1."""
-        return self.scale == "stage" and self.value == 4 or self.scale == "spread" and self.value > 0
+        return (self.scale, self.value) in (("stage", 4), ("spread", 1))
 
 
 def find_grades(words: Sequence[str]) -> tuple[Grade, ...]:
