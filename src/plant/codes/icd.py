@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from plant.codes.codebook import CodeBook
-from plant.codes.lists import chapters, is_known
+from plant.codes.lists import TITLES, chapters, is_known, titles
 from plant.codes.systems import JOINED, SYSTEMS, normal_form, single_system
 from plant.errors import CodeError, unknown
 
@@ -71,6 +71,16 @@ def codebook_for(codes: Iterable[str], system: str) -> CodeBook:
         synonyms={node: also for node, (title, *others) in names.items() if (also := _synonyms(title, others))},
         parents={node: parent for path in paths for node, parent in pairwise(path)},
     )
+
+
+def official_list(system: str) -> CodeBook:
+    """The whole packaged classification: all complete codes, then the broader ones that are written like codes."""
+    singles = [single for single in JOINED.get(system, (system,)) if single in TITLES]
+    if not singles:
+        raise CodeError(f"there is no packaged list of the codes of {system!r}: name a table of them")
+    book = codebook_for([code for one in singles for code in normalise_all(list(titles(one)), one)], system)
+    complete = set(book.codes)
+    return book.with_codes(node for node in book.descriptions if node not in complete and normal_form(node, system))
 
 
 def guess_system(codes: Iterable[str]) -> str:

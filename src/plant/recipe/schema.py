@@ -42,7 +42,7 @@ class Naming:
     mined: bool = True  # what human coders marked in the fitted notes
     synonyms: str = ""  # a table of further names: code, synonyms
     kin: bool = True  # codes of one family (8500/3, 8500/33) lend each other their names, little believed
-    codes: str = ""  # a table of further codes, which no fitted note need have: they are known by their names
+    codes: str = ""  # further codes, known by their names: a table, or "official" for the whole classification
 
 
 @dataclass(frozen=True)

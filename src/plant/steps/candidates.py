@@ -22,7 +22,7 @@ from plant.candidates.reader import Book, Reader, TaughtNote, fit_reader, unpack
 from plant.candidates.rows import ListedNotes, Rows, listed
 from plant.candidates.said import SaidOfNotes
 from plant.candidates.words import stemmer, words_of
-from plant.codes.files import read_codebook
+from plant.codes.further import further_book, further_files
 from plant.codes.parts import recombined
 from plant.data.corpus import Documents, TrainingView, renumber_labels, take
 from plant.errors import InputError
@@ -74,7 +74,7 @@ def book_of(view: TrainingView, labels: Sequence[int], naming: Naming) -> Book:
     if naming.book:
         names |= {view.codes[label]: view.codebook.names(view.codes[label]) for label in labels}
     if naming.codes:
-        table = read_codebook(Path(naming.codes), system=view.codebook.system)
+        table = further_book(naming.codes, system=view.codebook.system)
         names |= {code: (*names.get(code, ()), *table.names(code)) for code in table.codes}
     return Book(view.codebook.system, {code: tuple(dict.fromkeys(own)) for code, own in names.items() if own})
 
@@ -150,7 +150,7 @@ def further_codes(view: TrainingView, naming: Naming) -> tuple[str, ...]:
     """Codes that no fitted note has: those of the recipe's table, then those put together from parts of known ones."""
     listed: tuple[str, ...] = ()
     if naming.codes:
-        table, known = read_codebook(Path(naming.codes), system=view.codebook.system), set(view.codes)
+        table, known = further_book(naming.codes, system=view.codebook.system), set(view.codes)
         listed = tuple(code for code in table.codes if code not in known and table.names(code))
     return (*listed, *recombined(view.codebook.system, (*view.codes, *listed), view.codes))
 
@@ -206,7 +206,7 @@ def _needs_of_listing(recipe: Recipe) -> tuple[str, ...]:
 
 
 def _files(recipe: Recipe) -> tuple[str, ...]:
-    return (recipe.naming.codes, recipe.naming.synonyms)
+    return (*further_files(recipe.naming.codes), recipe.naming.synonyms)
 
 
 READER = Kind("reader", partial(_save, kind="reader"), _load_reader)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from plant.candidates.judge import teach
 from plant.candidates.listing import Lister
-from plant.codes.files import read_codebook
+from plant.codes.further import further_book, further_files
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import calibrated, fit_temperature, logits_of
@@ -307,7 +306,7 @@ def _with_further_codes(
     fitted: FittedCoder, table: str, corpus: Corpus, view: TrainingView, *, threshold: float | None
 ) -> FittedCoder:
     """The coder with the codes of a table, known by their names; thresholds are tuned with them."""
-    book = read_codebook(Path(table), system=view.codebook.system)
+    book = further_book(table, system=view.codebook.system)
     grown = add_codes(fitted, book, view)
     if threshold is not None:
         return grown
@@ -322,7 +321,7 @@ FIT = Step(
     lambda recipe: (*SHARED[:3], *models_of(recipe)),
     sections=EVERYTHING,
     kind=CODER,
-    files=lambda recipe: (_further_codes(recipe),),
+    files=lambda recipe: further_files(_further_codes(recipe)),
 )
 OF_A_MEMBER = (RELATE, RANK, PRETRAIN, TRANSFORM, VECTORS, NAMES, MODEL)
 STEPS = (*VIEWS, *BY_CANDIDATES, *OF_A_MEMBER, FIT)
