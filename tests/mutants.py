@@ -165,7 +165,8 @@ def _run(copy: Path, tests: Sequence[str]) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in ("plant", "tests")]:
         del sys.modules[name]
     existing = [test for test in tests if (copy / test).is_file()]
-    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", *existing])))
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    os._exit(int(pytest.main([*options, *existing])))
 
 
 def _copied(folder: Path) -> Path:
@@ -181,14 +182,12 @@ def _copied(folder: Path) -> Path:
 def _preload() -> None:
     """Import what takes seconds and is not ours, once."""
     import beartype
-    import hypothesis
-    import jaxtyping
     import numba
     import scipy.sparse
     import sklearn.metrics
     import torch
 
-    assert all((beartype, hypothesis, jaxtyping, numba, scipy.sparse, sklearn.metrics))
+    assert all((beartype, numba, scipy.sparse, sklearn.metrics))
     torch.set_num_threads(1)
 
 

@@ -234,3 +234,14 @@ def test_the_full_size_inherits_no_names_no_marks_and_no_small_k() -> None:
     full = load_recipe("plant-full")
     assert (full.relate.named, full.relate.marked) == (0.0, False)
     assert full.decoder.options["k"] == 56
+
+
+@pytest.mark.parametrize("name", ["label-descriptions-compat", "label-descriptions-compat-small"])
+def test_label_descriptions_as_published_have_its_windows_bias_loss_and_pretraining(name: str) -> None:
+    recipe = load_recipe(name)
+    encoder, decoder = recipe.encoder.options, recipe.decoder.options
+    assert (encoder["window"] + 2, encoder["overlap"], encoder["max_windows"]) == (200, 50, 10)
+    assert (decoder["windows"], decoder["compat"], decoder["refresh"]) == ("max", True, 1)
+    assert (decoder["label_bias"], recipe.loss.name, encoder["full_windows"]) == (False, "balanced-bce", True)
+    assert recipe.masked.epochs > 0
+    assert not recipe.masked.held_out_text
