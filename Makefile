@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test check unit bench clean
+.PHONY: setup demo test check unit mutants bench clean
 
 setup: .venv/core
 
@@ -20,6 +20,10 @@ check: .venv/dev
 
 unit: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Small wrong changes to the core, one at a time: prints those that no test notices, fails below nine tenths.
+mutants: .venv/dev
+	$(BIN)/python -m tests.mutants
 
 bench: .venv/dev
 	for program in benchmarks/[a-z]*.py; do $(BIN)/python $$program || exit 1; done

@@ -1,6 +1,7 @@
 """Small made-up data for tests."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from plant.recipe.schema import Prepare
 from plant.store.ragged import Ragged
 from plant.systems.prior import PriorReading
 from plant.systems.system import Growth, PackedSystem
-from plant.types import Note
+from plant.types import Note, Span
 
 
 def documents_of(tokens: Sequence[Sequence[int]], *, labels: Sequence[Sequence[int]]) -> Documents:
@@ -50,6 +51,26 @@ def notes_of(n: int, *, seed: int = 0, n_codes: int = 5, random_codes: bool = Fa
         split = ("train", "train", "train", "dev", "test")[number % 5]
         notes.append(Note(f"n{number}", " ".join(words), tuple(codes), split=split))
     return notes
+
+
+def marked_by_chance(n: int, *, n_codes: int, seed: int = 0) -> tuple[list[Note], CodeBook]:
+    """Notes whose codes mean nothing, though all have spans and names: what is learned of them is chance or a leak.
+
+    Every code is named by a word that stands in many notes. A note has a word that no other has, marked for all its
+    codes, and begins with one that others have, marked for its first. Who read a note before knows it by its own word.
+    """
+    notes = []
+    for note, own in zip(notes_of(n, seed=seed, n_codes=n_codes, random_codes=True), _own_words(n), strict=True):
+        text = f"{note.text} {own}"
+        first, last = Span(0, text.index(" ")), Span(len(note.text) + 1, len(text))
+        evidence = dict.fromkeys(note.codes, (last,)) | dict.fromkeys(note.codes[:1], (first, last))
+        notes.append(replace(note, text=text, evidence=evidence))
+    titles = {f"C{label}": f"word{chr(97 + label % 26)}" for label in range(n_codes)}
+    return notes, CodeBook("other", tuple(titles), titles)
+
+
+def _own_words(n: int) -> list[str]:
+    return ["own" + "".join(chr(97 + int(digit)) for digit in f"{number:04d}") for number in range(n)]
 
 
 def corpus_of(notes: Sequence[Note], *, plan: Plan | None = None, min_count: int = 1) -> Corpus:

@@ -89,6 +89,19 @@ def chosen_by(wanted: Bool[Tensor, "batch time"]) -> Chosen:
     return Chosen(places, mask)
 
 
+def backward_order(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+    """For each document its positions from the last to the first, then the padding; the same order undoes itself."""
+    positions = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
+
+
+def in_order(
+    values: Shaped[Tensor, "batch time size"], order: Int[Tensor, "batch time"]
+) -> Shaped[Tensor, "batch time size"]:
+    """What stands at the positions of each document, in another order."""
+    return values.gather(1, order.unsqueeze(-1).expand(values.shape))
+
+
 @dataclass(frozen=True)
 class Windows:
     """Documents as an encoder reads them, in windows of sub-words, those of the first document first.
@@ -114,7 +127,8 @@ class Encoded:
     """Token features of a batch; what stands where `mask` is false means nothing and must change nothing.
 
     An encoder that reads sub-words in windows gives those too. `on_host` is as in `Batch`; without it, who needs to
-    know where words stand waits for the device.
+    know where words stand waits for the device. `from_end`: whoever cuts documents into segments begins at their end,
+    as the encoder did.
     """
 
     states: Float[Tensor, "batch time size"]
@@ -123,13 +137,15 @@ class Encoded:
     windows: Windows | None = None
     subwords: Subwords | None = None
     on_host: OnHost | None = None
+    from_end: bool = False
 
     def document(self, row: int) -> "Encoded":
         """One document alone, without its padding."""
         rows, real = slice(row, row + 1), slice(int(self.mask[row].sum()))
         windows = None if self.windows is None else self.windows.document(row)
         subwords = None if self.subwords is None else self.subwords.document(row)
-        return Encoded(self.states[rows, real], self.tokens[rows, real], self.mask[rows, real], windows, subwords)
+        states, tokens, mask = self.states[rows, real], self.tokens[rows, real], self.mask[rows, real]
+        return Encoded(states, tokens, mask, windows, subwords, from_end=self.from_end)
 
 
 @dataclass(frozen=True)

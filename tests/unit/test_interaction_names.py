@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from plant.cli.main import main
 from plant.coder import Coder
@@ -11,14 +12,18 @@ from plant.codes.codebook import CodeBook
 from plant.codes.icd import family
 from plant.codes.synonyms import read_synonyms, spoken
 from plant.data.builder import build_corpus
+from plant.data.collate import collate
 from plant.data.corpus import Corpus, TrainingView, training_view
 from plant.data.mentions import mined_mentions
 from plant.data.roles import Plan
 from plant.errors import InputError
+from plant.nn.decoders.joined import Joined
 from plant.nn.matching.naming import matching_of, name_labels
+from plant.nn.matching.search import Matching
 from plant.recipe.reading import load_recipe, recipe_from
 from plant.recipe.schema import Prepare, Recipe
 from plant.steps.fit import fit_coder
+from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import load_coder, save_coder
 from plant.types import Note, Span
 
@@ -96,6 +101,51 @@ def test_sources_of_names_can_be_turned_off() -> None:
     mined = by_name(make_view(), load_recipe("interaction", ["naming.book=false"]))
     assert set(book) == {("T1", "ductal carcinoma")}  # no fitted note has the word influenza
     assert ("G1", "flu") in mined
+
+
+def test_titles_alone_are_taken_word_for_word() -> None:
+    book = CodeBook("other", ("T1",), {"T1": "Carcinoma (ductal), NOS"}, synonyms={"T1": ("flu",)})
+    notes = [note(0, "carcinoma ductal NOS, flu", T1="flu")]
+    view = training_view(build_corpus(notes, book, Prepare(min_count=1), plan=Plan(fit=("train",), choose=0.0)))
+    printed = recipe_from({"naming": {"mined": False, "kin": False, "titles_only": True}}, where="here")
+    every = recipe_from({"naming": {"mined": False, "kin": False}}, where="here")
+    assert set(by_name(view, printed)) == {("T1", "carcinoma ductal nos")}
+    assert set(by_name(view, every)) == {("T1", "carcinoma ductal nos"), ("T1", "carcinoma"), ("T1", "flu")}
+
+
+PRINTED = ("text-cnn", "bigru", "caml", "fasttext", "xml-cnn", "bert")
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_printed_join_is_its_base_and_the_published_matching(name: str) -> None:
+    recipe, base = load_recipe(f"{name}-interaction"), load_recipe(f"{name}-small")
+    own = {option: value for option, value in recipe.decoder.options.items() if option != "interaction"}
+    assert (recipe.decoder.name, own) == (base.decoder.name, base.decoder.options)
+    assert (recipe.encoder, recipe.fit, recipe.vectors) == (base.encoder, base.fit, base.vectors)
+    alone = load_recipe("interaction-printed")
+    assert recipe.decoder.options["interaction"] == {"join": "max", **alone.decoder.options}
+    assert (recipe.naming, recipe.choose) == (alone.naming, alone.choose)
+    assert matching_of(recipe) == Matching(slack=0, threshold=-1.0, least=-1.0, longest=False)
+
+
+@pytest.mark.parametrize("name", ["interaction-printed", "text-cnn-interaction"])
+def test_the_joint_score_as_printed_is_that_of_plain_loops(name: str) -> None:
+    coder = Coder(name, "fit.epochs=1", "vectors.epochs=1").fit(
+        ["The flu hit him.", "ductal carcinoma of breast", "a flu"] * 4, [["G1"], ["T1"], ["G1"]] * 4, codebook=BOOK
+    )
+    system = coder.fitted.system
+    assert isinstance(system, ClassifierSystem)
+    decoder, documents = system.classifier.decoder, coder.fitted.encode(["no ductal carcinoma here"])
+    matching = decoder.interaction if isinstance(decoder, Joined) else decoder
+    batch = collate(documents, [0])
+    base = decoder.base(system.classifier.encode(batch)).logits[0, 1] if isinstance(decoder, Joined) else -torch.inf
+    words = torch.nn.functional.normalize(matching.words, dim=1)
+    text = [words[token] if token > 1 else torch.zeros(len(words[0])) for token in batch.tokens[0].tolist()]
+    title = [words[token] for token in coder.fitted.vocab.encode(["ductal", "carcinoma"]).tolist()]
+    means = [(title[0] @ text[k] + title[1] @ text[k + 1]) / 2 for k in range(len(text) - 1)]
+    means += [title[1] @ text[0] / 2, title[0] @ text[-1] / 2]  # half over an edge
+    expected = torch.maximum(torch.stack(means).max(), torch.as_tensor(base)).sigmoid()
+    assert coder.fitted.probabilities(documents)[0, 1] == pytest.approx(float(expected.detach()), abs=1e-5)
 
 
 def test_users_synonyms_are_names(tmp_path: Path) -> None:

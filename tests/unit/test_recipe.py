@@ -7,7 +7,8 @@ import pytest
 
 from plant.errors import RecipeError
 from plant.recipe.reading import change_recipe, load_recipe, named_recipes, recipe_from, recipe_table
-from plant.recipe.schema import Recipe
+from plant.recipe.schema import Part, Recipe
+from plant.systems.members import member_recipes
 
 
 @pytest.mark.parametrize("name", named_recipes())
@@ -187,3 +188,60 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         load_recipe(str(tmp_path / "number.toml"))
     with pytest.raises(RecipeError, match="is not UTF-8"):
         load_recipe(str(tmp_path / "latin.toml"))
+
+
+@pytest.mark.parametrize("name", ["plant-printed", "plant-printed-small"])
+def test_the_printed_recipes_are_two_models_with_the_published_equations(name: str) -> None:
+    forward, backward = member_recipes(load_recipe(name))
+    assert replace(backward, pretrain=replace(backward.pretrain, direction="forward")) == forward
+    assert (forward.pretrain.direction, backward.pretrain.direction) == ("forward", "backward")
+    options = forward.decoder.options
+    assert not {"learned", "static", "planted", "listed"} & set(options)  # all three sources, wherever they point
+    assert (options["static_values"], options["inattention"], options["scales"]) == ("raw", "zero", "fixed")
+    assert options["segment"] == forward.fit.segment == 72
+    assert (forward.rank.form, forward.rank.vectors) == ("mlp", "language-model")
+    assert (forward.relate.form, forward.relate.named, forward.relate.marked) == ("mi", 0.0, False)
+    assert min(forward.fit.frozen_epochs, forward.fit.unfreezing_epochs, forward.fit.epochs) > 0
+    assert max(forward.fit.layer_rate, forward.fit.ranker_rate) < 1
+
+
+def test_the_corrected_mask_goes_into_both_halves_of_a_printed_recipe() -> None:
+    members = member_recipes(load_recipe("plant-printed-small", ["decoder.inattention=mask"]))
+    assert [member.decoder.options["inattention"] for member in members] == ["mask", "mask"]
+
+
+def test_the_learned_twin_differs_from_the_printed_recipe_by_what_is_planted() -> None:
+    planted, learned = (
+        member_recipes(load_recipe(name)) for name in ("plant-printed-small", "plant-printed-small-learned")
+    )
+    off = {"static": False, "planted": False}
+    assert [replace(one, decoder=Part("planted", {**one.decoder.options, **off})) for one in planted] == list(learned)
+
+
+def test_a_twin_takes_overrides_after_its_own_changes() -> None:
+    members = member_recipes(load_recipe("plant-printed-small-learned", ["decoder.static=true", "fit.epochs=7"]))
+    assert all(m.decoder.options["static"] and not m.decoder.options["planted"] for m in members)
+    assert all(member.fit.epochs == 7 for member in members)
+
+
+def test_changes_without_members_are_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('extends = "caml"\nchanges = ["fit.epochs=2"]\n')
+    with pytest.raises(RecipeError, match="it has none"):
+        load_recipe(str(tmp_path / "mine.toml"))
+
+
+def test_the_full_size_inherits_no_names_no_marks_and_no_small_k() -> None:
+    full = load_recipe("plant-full")
+    assert (full.relate.named, full.relate.marked) == (0.0, False)
+    assert full.decoder.options["k"] == 56
+
+
+@pytest.mark.parametrize("name", ["label-descriptions-compat", "label-descriptions-compat-small"])
+def test_label_descriptions_as_published_have_its_windows_bias_loss_and_pretraining(name: str) -> None:
+    recipe = load_recipe(name)
+    encoder, decoder = recipe.encoder.options, recipe.decoder.options
+    assert (encoder["window"] + 2, encoder["overlap"], encoder["max_windows"]) == (200, 50, 10)
+    assert (decoder["windows"], decoder["compat"], decoder["refresh"]) == ("max", True, 1)
+    assert (decoder["label_bias"], recipe.loss.name, encoder["full_windows"]) == (False, "balanced-bce", True)
+    assert recipe.masked.epochs > 0
+    assert not recipe.masked.held_out_text

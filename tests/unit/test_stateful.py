@@ -8,10 +8,13 @@ from torch.testing import assert_close
 from plant.errors import RecipeError
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.label_attention import LabelAttention
+from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
 from plant.nn.encoders.cnn import CNN
 from plant.nn.losses import BCE
+from plant.nn.planting.ranker import BilinearRanker
 from plant.tensors import Batch, Encoded
+from plant.text.vocab import UNKNOWN
 
 N_TOKENS, N_LABELS, SEGMENT = 30, 6, 5
 Carry = tuple[Tensor, Tensor]
@@ -108,10 +111,16 @@ def test_a_note_of_200000_tokens_is_read_with_the_features_of_one_segment_at_a_t
     assert bool(logits.isfinite().all())
 
 
-def awd_lstm_classifier(**options: object) -> Classifier:
+def awd_lstm_classifier(*, direction: str = "forward", planted: bool = False, **options: object) -> Classifier:
     torch.manual_seed(0)
-    encoder = AWDLSTMEncoder(N_TOKENS, embedding=8, hidden=10, layers=2)
-    return Classifier(encoder, LabelAttention(encoder.size, N_LABELS, segment=SEGMENT), BCE(), **options)
+    encoder = AWDLSTMEncoder(N_TOKENS, embedding=8, hidden=10, layers=2, direction=direction)
+    ranker = BilinearRanker(N_TOKENS, N_LABELS, size=4)
+    decoder = (
+        PlantedDecoder(encoder.size, N_LABELS, ranker=ranker, static=False, k=2, segment=SEGMENT)
+        if planted
+        else LabelAttention(encoder.size, N_LABELS, segment=SEGMENT)
+    )
+    return Classifier(encoder, decoder, BCE(), **options)
 
 
 def test_the_awd_lstm_reads_in_segments_what_it_reads_at_once() -> None:
@@ -119,6 +128,75 @@ def test_the_awd_lstm_reads_in_segments_what_it_reads_at_once() -> None:
     with torch.no_grad():
         running = awd_lstm_classifier(segment=SEGMENT).eval()(batch).logits
         assert_close(running, awd_lstm_classifier().eval()(batch).logits)
+
+
+def test_a_backward_encoder_reads_in_segments_what_it_reads_at_once() -> None:
+    batch = batch_of((23, 5, 1))
+    pieces, whole = (awd_lstm_classifier(direction="backward", segment=segment).eval() for segment in (SEGMENT, 0))
+    ours, theirs = pieces.encode(batch), whole.encode(batch)
+    assert_close(ours.states[ours.mask], theirs.states[theirs.mask])
+    assert ours.from_end
+    assert theirs.from_end
+
+
+@pytest.mark.parametrize("planted", [False, True], ids=["learned", "planted"])
+def test_running_logits_of_a_backward_encoder_are_those_of_the_whole_document(planted: bool) -> None:
+    batch = batch_of((23, 5, 12, 1))
+    batch = Batch(batch.tokens % 4 + batch.mask, batch.mask)  # few words, so that equal ones compete for survival
+    classifier = awd_lstm_classifier(direction="backward", planted=planted, segment=SEGMENT).eval()
+    with torch.no_grad():
+        running = classifier(batch).logits
+    assert_close(running, classifier(batch).logits.detach())
+
+
+def test_a_backward_document_is_the_document_turned_around_by_hand() -> None:
+    batch = batch_of((23, 5, 12, 1))
+    backward = awd_lstm_classifier(direction="backward", segment=SEGMENT).eval()
+    forward = awd_lstm_classifier(segment=0).eval()  # the same weights
+    with torch.no_grad():
+        logits = backward(batch).logits
+        for row, length in enumerate((23, 5, 12, 1)):
+            alone = batch.tokens[row, :length].flip(0).unsqueeze(0)
+            states = forward.encode(Batch(alone, torch.ones_like(alone, dtype=torch.bool))).states[0]
+            assert_close(logits[row], plain_logits(states, backward.decoder))
+
+
+def plain_logits(states: Tensor, decoder: LabelAttention) -> Tensor:
+    """The bias once, and the evidence of each run of tokens under an attention of its own."""
+    logits = decoder.bias.clone()
+    for start in range(0, len(states), SEGMENT):
+        run = states[start : start + SEGMENT]
+        for label in range(N_LABELS):
+            weights = torch.stack([state @ decoder.queries[label] for state in run]).softmax(0)
+            logits[label] += sum(w * (state @ decoder.weights[label]) for w, state in zip(weights, run, strict=True))
+    return logits
+
+
+@pytest.mark.parametrize("lengths", [(23, 5, 1), (5, 40), (5, 5, 5, 5)])
+def test_logits_of_a_backward_encoder_do_not_depend_on_the_batch(lengths: tuple[int, ...]) -> None:
+    classifier = awd_lstm_classifier(direction="backward", planted=True, segment=SEGMENT).eval()
+    with torch.no_grad():
+        together = classifier(batch_of(lengths)).logits[lengths.index(5)]
+        assert_close(together, classifier(batch_of((5,))).logits[0])
+
+
+def test_what_is_carried_reaches_the_next_segment() -> None:
+    batch = batch_of((23,))
+    changed = Batch(batch.tokens.clone(), batch.mask)
+    changed.tokens[0, 0] = batch.tokens[0, 0] % (N_TOKENS - 1) + 1
+    classifier = awd_lstm_classifier(segment=SEGMENT).eval()
+    ours, theirs = (classifier.encode(one).states[0, SEGMENT:] for one in (batch, changed))
+    assert not torch.allclose(ours, theirs, atol=1e-7)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_words_of_added_codes_are_unknown_to_an_encoder_that_reads_in_segments(direction: str) -> None:
+    batch = batch_of((23, 5))
+    added = Batch(torch.where(batch.tokens == 7, N_TOKENS + 3, batch.tokens), batch.mask)
+    unknown = Batch(torch.where(batch.tokens == 7, UNKNOWN, batch.tokens), batch.mask)
+    classifier = awd_lstm_classifier(direction=direction, segment=SEGMENT, n_words=N_TOKENS).eval()
+    with torch.no_grad():
+        assert_close(classifier(added).logits, classifier(unknown).logits)
 
 
 @pytest.mark.parametrize("detach", [False, True])

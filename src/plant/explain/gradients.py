@@ -50,7 +50,7 @@ def _slopes(
         raise InputError("this decoder reads windows, not words: explain it by attention or occlusion")
     states = (encoded.states * scale).requires_grad_()
     with torch.enable_grad():
-        logits = classifier.decoder(Encoded(states, encoded.tokens, encoded.mask)).logits
+        logits = classifier.decoder(replace(encoded, states=states)).logits
         slopes = [_slope(logits[:, label].sum(), states) for label in labels.tolist()]
     weights = torch.stack([(slope * encoded.states).sum(-1) for slope in slopes], dim=1)
     return torch.where(encoded.mask.unsqueeze(1), weights, 0.0)

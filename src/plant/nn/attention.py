@@ -50,9 +50,13 @@ class Packed:
 
 
 def pack(encoded: Encoded, *, segment: int) -> Packed:
-    """Drop the padding and cut documents into segments of `segment` tokens; 0 leaves them whole."""
+    """Drop the padding and cut documents into segments of `segment` tokens; 0 leaves them whole.
+
+    What is left over is the last segment, or the first where reading began at the end.
+    """
     host = encoded.on_host or OnHost(encoded.tokens.cpu(), encoded.mask.cpu())
-    lengths = tuple(_cut(length, segment or length) for length in host.mask.sum(1).tolist())
+    order = slice(None, None, -1 if encoded.from_end else 1)
+    lengths = tuple(_cut(length, segment or length)[order] for length in host.mask.sum(1).tolist())
     states, tokens, host_tokens = encoded.states.flatten(0, 1), encoded.tokens.flatten(), host.tokens.flatten()
     if not bool(host.mask.all()):
         real = host.mask.flatten().nonzero().squeeze(1)

@@ -24,8 +24,9 @@ from plant.nn.parts.protocols import (
     SelectiveEncoder,
     StatefulEncoder,
     SubwordEncoder,
+    reads_from_end,
 )
-from plant.tensors import Batch, Chosen, Decoded, Encoded, chosen_by
+from plant.tensors import Batch, Chosen, Decoded, Encoded, backward_order, chosen_by, in_order
 from plant.text.vocab import UNKNOWN
 
 
@@ -92,8 +93,7 @@ class Classifier(nn.Module):
             encoded = self.encoder(known)
             on_host = batch.on_host if encoded.mask is batch.mask else None  # some encoders read less than all
             return replace(encoded, tokens=batch.tokens, on_host=on_host)
-        states = torch.cat([part.states for part in self._read(known)], dim=1)
-        return Encoded(states, batch.tokens, batch.mask, on_host=batch.on_host)
+        return self._read_whole(known, batch)
 
     def looked_at(self, batch: Batch) -> Chosen | None:
         """The positions that are enough for the decoder's logits; None where all are read.
@@ -122,19 +122,36 @@ class Classifier(nn.Module):
             return self.decoder.loss(encoded, smoothed(batch.targets, self.criterion.smoothing))
         return self.criterion(self.decoder(encoded), batch)
 
+    def _read_whole(self, known: Batch, batch: Batch) -> Encoded:
+        """The features of all segments, each at its token."""
+        states = torch.cat([states for states, _ in self._read(known)], dim=1)
+        from_end = reads_from_end(self.encoder)
+        in_place = in_order(states, backward_order(batch.mask)) if from_end else states
+        return Encoded(in_place, batch.tokens, batch.mask, on_host=batch.on_host, from_end=from_end)
+
     def _running_logits(self, batch: Batch, decoder: SegmentDecoder) -> Float[Tensor, "batch label"]:
         logits = decoder.prior.expand(len(batch.tokens), -1)
-        for part in self._read(batch):
-            logits = logits + decoder.evidence(part)
+        known = batch if self.n_words is None else known_words(batch, self.n_words)
+        ordered = turned(batch) if reads_from_end(self.encoder) else batch
+        for states, span in self._read(known):
+            logits = logits + decoder.evidence(self._in_text_order(states, ordered.within(span)))
         return logits
 
-    def _read(self, batch: Batch) -> Iterator[Encoded]:
-        """The features of one segment after the other."""
+    def _in_text_order(self, states: Float[Tensor, "batch time size"], part: Batch) -> Encoded:
+        """The features of a segment as the text has them, since the earlier of equal words survives inattention."""
+        if not reads_from_end(self.encoder):
+            return Encoded(states, part.tokens, part.mask, on_host=part.on_host)
+        back = turned(part)
+        return Encoded(in_order(states, backward_order(part.mask)), back.tokens, back.mask, on_host=back.on_host)
+
+    def _read(self, batch: Batch) -> Iterator[tuple[Float[Tensor, "batch time size"], slice]]:
+        """The features of one segment after the other, in the order in which the encoder reads, and where each is."""
         carry: Any = None
-        for start in range(0, batch.tokens.shape[1], self.segment):
-            part = batch.within(slice(start, start + self.segment))
-            states, carry = self._read_on(part.tokens, carry)
-            yield Encoded(states, part.tokens, part.mask, on_host=part.on_host)
+        tokens = turned(batch).tokens if reads_from_end(self.encoder) else batch.tokens
+        for start in range(0, tokens.shape[1], self.segment):
+            span = slice(start, start + self.segment)
+            states, carry = self._read_on(tokens[:, span], carry)
+            yield states, span
 
     def _read_on(self, tokens: Tensor, carry: Any) -> tuple[Tensor, Any]:
         assert isinstance(self.encoder, StatefulEncoder)  # or there would be no segments
@@ -147,6 +164,13 @@ class Classifier(nn.Module):
 def known_words(batch: Batch, n_words: int) -> Batch:
     """The batch with tokens from `n_words` on as unknown words."""
     return replace(batch, tokens=torch.where(batch.tokens < n_words, batch.tokens, UNKNOWN))
+
+
+def turned(batch: Batch) -> Batch:
+    """The tokens of each document from the last to the first, then the padding; turned twice it is the same again."""
+    host = batch.on_host
+    on_host = None if host is None else replace(host, tokens=host.tokens.gather(1, backward_order(host.mask)))
+    return Batch(batch.tokens.gather(1, backward_order(batch.mask)), batch.mask, on_host=on_host)
 
 
 def detached(carry: Any) -> Any:

@@ -32,7 +32,7 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> Recipe:
     if changed.get("members"):
         _check_idle(table, changed["members"], where=where)
         changed = {key: value for key, value in changed.items() if key not in PARTS}
-    return recipe_from({**changed, **_for_members(changed, changes)}, where=where)
+    return recipe_from({**changed, **_for_members(changed, (*_own_changes(table, where=where), *changes))}, where=where)
 
 
 def change_recipe(recipe: Recipe, overrides: Iterable[str]) -> Recipe:
@@ -62,6 +62,14 @@ def recipe_table(recipe: Recipe) -> dict[str, Any]:
 
 def _changed(table: dict[str, Any], changes: Iterable[str]) -> dict[str, Any]:
     return reduce(_overridden, changes, table)
+
+
+def _own_changes(table: Mapping[str, Any], *, where: str) -> tuple[str, ...]:
+    """The changes to its members that a file itself asks for."""
+    changes = table.get("changes", [])
+    if changes and not table.get("members"):
+        raise RecipeError(f"{where}: changes are those of members, and it has none: write them in their sections")
+    return tuple(checked(tuple[str, ...], changes, name="changes", where=f"{where}: "))
 
 
 def _for_members(table: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Naming:
     """Where the names of labels come from, for recipes that match them."""
 
     book: bool = True  # titles and synonyms of the code book
+    titles_only: bool = False  # of the book: titles word for word, no synonyms and no shorter forms
     mined: bool = True  # what human coders marked in the fitted notes
     synonyms: str = ""  # a table of further names: code, synonyms
     kin: bool = True  # codes of one family (8500/3, 8500/33) lend each other their names, little believed

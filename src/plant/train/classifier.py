@@ -14,7 +14,7 @@ from plant.data.collate import collate
 from plant.data.corpus import Documents
 from plant.evaluate.choosing.judge import Judge
 from plant.nn.classifier import Classifier
-from plant.nn.parts.protocols import reads_windows
+from plant.nn.parts.protocols import reads_from_end, reads_windows
 from plant.recipe.schema import Fit
 from plant.tensors import Batch, Encoded, OnHost
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
@@ -135,7 +135,8 @@ class _ClassifierTask:
             mask[place, : len(self.states[row])] = True
         on_host = None if batch.on_host is None else OnHost(batch.on_host.tokens, mask)
         device = self.runtime.device
-        return Encoded(states.to(device), batch.tokens, mask.to(device), on_host=on_host)
+        from_end = reads_from_end(self.classifier.encoder)
+        return Encoded(states.to(device), batch.tokens, mask.to(device), on_host=on_host, from_end=from_end)
 
     @torch.no_grad()
     def _stored_states(self) -> list[Tensor] | None:

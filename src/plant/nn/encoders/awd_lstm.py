@@ -6,13 +6,12 @@ from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from plant.errors import RecipeError
 from plant.nn.language import awd_lstm as lm
 from plant.nn.language.quantized import Int8AWDLSTM
-from plant.tensors import Batch, Encoded
+from plant.tensors import Batch, Encoded, backward_order, in_order
 from plant.text.vocab import PADDING
 from plant.values import Amount, Count, small
 
@@ -85,8 +84,8 @@ class AWDLSTMEncoder(nn.Module):
     def read(
         self, tokens: Int[Tensor, "batch time"], carry: Place | None
     ) -> tuple[Float[Tensor, "batch time size"], Place]:
-        """Go on where reading stopped; forward only, since the end of a document is where a backward model begins."""
-        return read_on(self.network, tokens, carry, direction=self.direction, words=self.words)
+        """Go on where reading stopped; what a backward encoder is given begins with the last word."""
+        return read_on(self.network, tokens, carry, words=self.words)
 
     def layer_modules(self) -> Sequence[nn.Module]:
         """Word vectors, then the layers from the first to the last."""
@@ -112,29 +111,23 @@ class Int8AWDLSTMEncoder(nn.Module):
     def read(
         self, tokens: Int[Tensor, "batch time"], carry: Place | None
     ) -> tuple[Float[Tensor, "batch time size"], Place]:
-        """Go on where reading stopped; forward only."""
-        return read_on(self.network, tokens, carry, direction=self.direction, words=self.words)
+        """Go on where reading stopped; what a backward encoder is given begins with the last word."""
+        return read_on(self.network, tokens, carry, words=self.words)
 
 
 def encode(network: Network, batch: Batch, *, direction: lm.Direction, words: bool) -> Encoded:
     """The states of whole documents, read from their beginning or from their end."""
     if direction == "forward":
-        return Encoded(_read(network, batch.tokens, None, words=words)[0], batch.tokens, batch.mask)
-    order = _from_the_end(batch.mask)
-    states = _read(network, batch.tokens.gather(1, order), None, words=words)[0]
-    return Encoded(_reordered(states, order), batch.tokens, batch.mask)
+        return Encoded(read_on(network, batch.tokens, None, words=words)[0], batch.tokens, batch.mask)
+    order = backward_order(batch.mask)
+    states = read_on(network, batch.tokens.gather(1, order), None, words=words)[0]
+    return Encoded(in_order(states, order), batch.tokens, batch.mask, from_end=True)
 
 
 def read_on(
-    network: Network, tokens: Int[Tensor, "batch time"], place: Place | None, *, direction: lm.Direction, words: bool
+    network: Network, tokens: Int[Tensor, "batch time"], place: Place | None, *, words: bool
 ) -> tuple[Float[Tensor, "batch time size"], Place]:
     """The states of what comes next in documents that are read in pieces, and where reading stopped."""
-    if direction == "backward":
-        raise RecipeError("a backward encoder begins at the end of a document: set fit.segment = 0 to read it whole")
-    return _read(network, tokens, place, words=words)
-
-
-def _read(network: Network, tokens: Tensor, place: Place | None, *, words: bool) -> tuple[Tensor, Place]:
     if place is not None:
         states, carry = network(tokens, *place)
         return _beside_words(states, tokens, network, words=words), (carry, place[1])
@@ -149,13 +142,3 @@ def _beside_words(states: Tensor, tokens: Tensor, network: Network, *, words: bo
 
 def _width(network: Network, *, words: bool) -> int:
     return network.size + words * network.words.shape[1]
-
-
-def _from_the_end(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
-    """For each document its positions from the last to the first, then the padding; the same order undoes itself."""
-    positions = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
-    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
-
-
-def _reordered(states: Float[Tensor, "batch time size"], order: Int[Tensor, "batch time"]) -> Tensor:
-    return states.gather(1, order.unsqueeze(-1).expand(states.shape))

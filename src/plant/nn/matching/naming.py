@@ -44,7 +44,7 @@ def name_labels(view: TrainingView, recipe: Recipe, progress: Progress = silent)
     if recipe.naming.mined:
         sources |= mined_mentions(view)
     if recipe.naming.book:  # what a book names is known before any note: it has no note of its own
-        sources |= dict.fromkeys(book_mentions(book, view.codes, view.vocab), frozenset())
+        sources |= dict.fromkeys(_book_names(book, view, recipe), frozenset())
     lent = lent_names(sources, Families.of(view)) if recipe.naming.kin else {}
     names = _names(sources | {mention: rows for mention, (rows, _) in lent.items()}, view)
     rows = [*sources.values(), *(rows for rows, _ in lent.values())]
@@ -101,10 +101,21 @@ def matching_of(recipe: Recipe) -> Matching:
     return Matching(**{field.name: options[field.name] for field in fields(Matching) if field.name in options})
 
 
+def _book_names(book: CodeBook, view: TrainingView, recipe: Recipe) -> Iterator[Mention]:
+    if recipe.naming.titles_only:
+        return mentions_of(((book.description(code),) for code in view.codes), view.vocab)
+    return book_mentions(book, view.codes, view.vocab)
+
+
 def book_mentions(book: CodeBook, codes: Iterable[str], vocab: Vocab) -> Iterator[Mention]:
     """The names of each code as token numbers; a name with an unknown word can never match and is left out."""
-    for label, code in enumerate(codes):
-        for form in dict.fromkeys(form for name in book.names(code) for form in spoken(name)):
+    return mentions_of((tuple(form for name in book.names(code) for form in spoken(name)) for code in codes), vocab)
+
+
+def mentions_of(names: Iterable[tuple[str, ...]], vocab: Vocab) -> Iterator[Mention]:
+    """The names of each label as token numbers."""
+    for label, forms in enumerate(names):
+        for form in dict.fromkeys(forms):
             words = tuple(vocab.encode(tokenize(form).forms).tolist())
             if words and UNKNOWN not in words:
                 yield words, label

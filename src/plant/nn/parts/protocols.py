@@ -1,7 +1,7 @@
 """What an encoder, a decoder and a loss are; anything of this shape goes with anything else of this shape."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -67,11 +67,21 @@ class QuantizableEncoder(Encoder, Protocol):
 
 @runtime_checkable
 class StatefulEncoder(Encoder, Protocol[Carry]):
-    """An encoder that can go on where it stopped: reading in pieces gives what reading at once gives."""
+    """An encoder that can go on where it stopped: reading in pieces gives what reading at once gives.
+
+    Pieces come in the order in which it reads: those of a backward encoder from the end, their words turned around.
+    """
 
     def read(
         self, tokens: Int[Tensor, "batch time"], carry: Carry | None
     ) -> tuple[Float[Tensor, "batch time size"], Carry]: ...
+
+
+@runtime_checkable
+class DirectedEncoder(Encoder, Protocol):
+    """An encoder that says from which end it reads."""
+
+    direction: Literal["forward", "backward"]
 
 
 @runtime_checkable
@@ -182,6 +192,11 @@ class ExtraDecoder(Decoder, Protocol):
 
     @property
     def gives(self) -> frozenset[str]: ...
+
+
+def reads_from_end(encoder: Encoder) -> bool:
+    """Whether an encoder begins at the end of a document; most do not."""
+    return isinstance(encoder, DirectedEncoder) and encoder.direction == "backward"
 
 
 def reads_windows(decoder: Decoder) -> bool:

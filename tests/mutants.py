@@ -1,0 +1,231 @@
+"""Mutation testing of the core: small wrong changes to its code, one at a time, and whether a test notices.
+
+    python -m tests.mutants                        # all mutants of the files below; `make mutants`
+    python -m tests.mutants --sample 60 --only thresholds
+
+Each mutant is written into a copy of the sources and tried by the tests of its file in a process of its own. A test that
+fails, or does not come to an end, has killed it. Prints those that live, and the share killed of each file and of all.
+"""
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PLANTING = ("tests/numerics/test_fused_decoder.py", "tests/contracts/test_planted.py", "tests/unit/test_fine_tuning.py")
+TESTS: Mapping[str, tuple[str, ...]] = {  # the core, and the tests that watch over each file
+    "src/plant/train/phases.py": ("tests/unit/test_fine_tuning.py",),
+    "src/plant/evaluate/choosing/thresholds.py": (
+        "tests/unit/test_evaluate_thresholds.py",
+        "tests/unit/test_many_labels.py",
+    ),
+    "src/plant/data/roles.py": ("tests/unit/test_corpus.py", "tests/unit/test_roles.py"),
+    "src/plant/nn/decoders/planted.py": (*PLANTING[1:], PLANTING[0], "tests/numerics/test_listed.py"),
+    "src/plant/nn/planting/sources.py": PLANTING,
+    "src/plant/nn/planting/attending.py": PLANTING,
+    "src/plant/nn/planting/focus.py": PLANTING,
+    "src/plant/nn/planting/pieces.py": PLANTING,
+}
+SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
+    ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
+}  # fmt: skip
+PATIENCE = 300  # seconds, after which a mutant counts as one that never ends
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A file with one thing changed in it."""
+
+    file: str
+    line: int
+    what: str
+    source: str
+
+
+def mutants_of(file: str) -> Iterator[Mutant]:
+    """All mutants of a file, in reading order."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    for number, node in enumerate(_code(tree)):
+        for change in range(len(list(_changes(deepcopy(node))))):
+            other = deepcopy(tree)
+            target = list(_code(other))[number]
+            what = list(_changes(target, only=change))[change]
+            yield Mutant(file, getattr(node, "lineno", 0), what, ast.unparse(other))
+
+
+def _code(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that do something: no annotations, docstrings, decorators, messages of errors and compiled kernels."""
+    for field, value in ast.iter_fields(tree):
+        if field in ("annotation", "returns", "decorator_list", "exc"):
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if not isinstance(node, ast.AST) or _is_silent(node):
+                continue
+            yield node
+            yield from _code(node)
+
+
+def _is_silent(node: ast.AST) -> bool:
+    compiled = isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(mark) for mark in node.decorator_list)
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    alias = isinstance(node, ast.Assign) and "Literal" in ast.unparse(node.value)
+    protocol = isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)
+    return compiled or docstring or alias or protocol or isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr)
+
+
+def _changes(node: ast.AST, only: int | None = None) -> Iterator[str]:
+    """What can be changed about a node, in words; the one numbered `only` is carried out."""
+    count = 0
+    for what, carry_out in _possible(node):
+        if count == only:
+            carry_out()
+        count += 1
+        yield what
+
+
+def _possible(node: ast.AST):  # type: ignore[no-untyped-def]
+    if isinstance(node, ast.Compare):
+        for place, old in enumerate(node.ops):
+            new = SWAPS[type(old)]()
+            yield f"{_name(old)} -> {_name(new)}", lambda place=place, new=new: node.ops.__setitem__(place, new)
+    elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in SWAPS:
+        new = SWAPS[type(node.op)]()
+        yield f"{_name(node.op)} -> {_name(new)}", lambda: setattr(node, "op", new)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub | ast.Invert):
+        yield f"{_name(node.op)} dropped", lambda: setattr(node, "op", _nothing(node))
+    elif isinstance(node, ast.IfExp):
+        yield "branches exchanged", lambda: node.__dict__.update(body=node.orelse, orelse=node.body)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield f"{node.value} -> {not node.value}", lambda: setattr(node, "value", not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        yield f"{node.value} -> {node.value + 1}", lambda: setattr(node, "value", node.value + 1)
+
+
+def _nothing(node: ast.UnaryOp) -> ast.unaryop:
+    """An operator that leaves a truth a truth, and a number a number."""
+    if isinstance(node.op, ast.Not):
+        node.operand = ast.UnaryOp(ast.Not(), node.operand)
+        return ast.Not()
+    return ast.UAdd()
+
+
+def _name(operator: ast.AST) -> str:
+    return type(operator).__name__
+
+
+def kills(copy: Path, mutant: Mutant) -> bool:
+    """Whether a test fails for the mutant."""
+    original = (ROOT / mutant.file).read_text(encoding="utf-8")
+    (copy / mutant.file).write_text(mutant.source, encoding="utf-8")
+    try:
+        return _fails(copy, TESTS[mutant.file])
+    finally:
+        (copy / mutant.file).write_text(original, encoding="utf-8")
+
+
+def _fails(copy: Path, tests: Sequence[str]) -> bool:
+    """Whether tests fail in a child, which has all that is slow to import from us."""
+    child = os.fork()
+    if child == 0:
+        _run(copy, tests)
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status != 0
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
+def _run(copy: Path, tests: Sequence[str]) -> None:
+    import pytest
+
+    os.chdir(copy)
+    os.setpgid(0, 0)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    sys.path[:] = [str(copy / "src"), str(copy), *(path for path in sys.path if Path(path).resolve() != ROOT / "src")]
+    sys.dont_write_bytecode = True
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("plant", "tests")]:
+        del sys.modules[name]
+    existing = [test for test in tests if (copy / test).is_file()]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    os._exit(int(pytest.main([*options, *existing])))
+
+
+def _copied(folder: Path) -> Path:
+    for name in ("src", "tests", "pyproject.toml"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name)
+        else:
+            shutil.copy(source, folder / name)
+    return folder
+
+
+def _preload() -> None:
+    """Import what takes seconds and is not ours, once."""
+    import beartype
+    import numba
+    import scipy.sparse
+    import sklearn.metrics
+    import torch
+
+    assert all((beartype, numba, scipy.sparse, sklearn.metrics))
+    torch.set_num_threads(1)
+
+
+def chosen(arguments: argparse.Namespace) -> list[Mutant]:
+    """The mutants that are asked for; a sample is the same whenever it is drawn."""
+    files = [file for file in TESTS if arguments.only in file]
+    found = [mutant for file in files for mutant in mutants_of(file)]
+    if not arguments.sample or arguments.sample >= len(found):
+        return found
+    drawn = random.Random(arguments.seed).sample(range(len(found)), arguments.sample)
+    return [found[place] for place in sorted(drawn)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="mutation testing of the core")
+    parser.add_argument("--only", default="", help="files whose path has this in it")
+    parser.add_argument("--sample", type=int, default=0, help="so many mutants, drawn at random (default: all)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--least", type=float, default=0.9, help="share killed below which this fails")
+    arguments = parser.parse_args()
+    _preload()
+    killed: dict[str, list[bool]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = _copied(Path(folder))
+        for file in {mutant.file for mutant in chosen(arguments)}:
+            if _fails(copy, TESTS[file]):
+                raise SystemExit(f"the tests of {file} fail as it is: there is nothing to be learned from mutants")
+        for mutant in chosen(arguments):
+            dead = kills(copy, mutant)
+            killed.setdefault(mutant.file, []).append(dead)
+            if not dead:
+                print(f"lives: {mutant.file}:{mutant.line}: {mutant.what}", flush=True)
+    for file, results in killed.items():
+        print(f"{file}: {sum(results)} of {len(results)} killed")
+    every = [dead for results in killed.values() for dead in results]
+    print(f"{sum(every)} of {len(every)} mutants killed: {sum(every) / max(1, len(every)):.1%}")
+    raise SystemExit(sum(every) < arguments.least * len(every))
+
+
+if __name__ == "__main__":
+    main()
