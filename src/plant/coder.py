@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
 from plant.codes.files import read_codebook
-from plant.errors import InputError, RecipeError
+from plant.errors import InputError, RecipeError, quoted
 from plant.inputs import at_least_none, code_rows, id_list, name_list, one_note, one_text, share_of_notes, text_list
 from plant.recipe.reading import change_recipe, load_recipe
 from plant.recipe.schema import Recipe
@@ -214,7 +214,9 @@ class Coder:
 
     def _label(self, code: str) -> int:
         if code not in self.fitted.codes:
-            raise InputError(f"code {code!r} is not one of the {len(self.fitted.codes):,} codes that this coder knows")
+            raise InputError(
+                f"code {quoted(code)} is not one of the {len(self.fitted.codes):,} codes that this coder knows"
+            )
         return self.fitted.codes.index(code)
 
 

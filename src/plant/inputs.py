@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping, Set
 from numbers import Integral
 from typing import Any
 
-from plant.errors import InputError
+from plant.errors import InputError, quoted
 from plant.types import Note
 
 
 def text_list(texts: Any) -> list[str]:
     """Texts as a list, also from a generator, an array or a column of a table."""
+    if hasattr(texts, "columns"):  # iterating over a table gives the names of its columns
+        raise InputError("texts is a table: give the one column that holds the texts, such as frame['text']")
     listed = _listed(texts, "texts", "texts")
     for place, text in enumerate(listed):
         one_text(text, f"texts[{place}]")
@@ -49,7 +51,7 @@ def id_list(ids: Any, *, texts: int) -> list[str]:
     names = name_list(given or range(texts), "ids", texts=texts)
     name, times = next(iter(Counter(names).most_common(1)), ("", 0))
     if times > 1:
-        raise InputError(f"{times:,} texts have the id {name!r}: ids must differ")
+        raise InputError(f"{times:,} texts have the id {quoted(name)}: ids must differ")
     return names
 
 
@@ -57,21 +59,21 @@ def one_note(note: Any) -> Note:
     """The note, if it is one, with a text."""
     if not isinstance(note, Note):
         raise InputError(f"a Note is expected, not {type(note).__name__}; predict takes texts")
-    one_text(note.text, f"the text of note {note.id!r}")
+    one_text(note.text, f"the text of note {quoted(note.id)}")
     return note
 
 
 def share_of_notes(share: Any) -> float:
     """The share of the notes that is held out for choosing."""
     if not isinstance(share, int | float) or not 0 <= share < 1:
-        raise InputError(f"choose must be a share of the notes, at least 0 and below 1, not {share!r}")
+        raise InputError(f"choose must be a share of the notes, at least 0 and below 1, not {quoted(share)}")
     return float(share)
 
 
 def at_least_none(top: Any) -> int:
     """How many codes are asked for; 0: only those that are accepted."""
     if not isinstance(top, Integral) or top < 0:
-        raise InputError(f"top must be a whole number, 0 or more, not {top!r}")
+        raise InputError(f"top must be a whole number, 0 or more, not {quoted(top)}")
     return int(top)
 
 

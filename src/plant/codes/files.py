@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.codes.codebook import CodeBook
-from plant.errors import ArtifactError, InputError, quotable
+from plant.errors import ArtifactError, InputError, quoted, quoted_columns
 
 SYNONYM_SEPARATOR = "|"
 COLUMNS = "code, description, parent, synonyms (the last two may be missing, synonyms are separated by |)"
@@ -119,7 +119,7 @@ def _entries(text: str, path: Path, language: str) -> dict[str, Entry]:
             problem = "no code" if not entry.code else f"{len(row)} cells under {len(columns)} columns"
             raise InputError(f"{path}, line {line}: {problem}")
         if entry.code in entries:
-            raise InputError(f"{path}, line {line}: the code {entry.code!r} stands in an earlier line too")
+            raise InputError(f"{path}, line {line}: the code {quoted(entry.code)} stands in an earlier line too")
         entries[entry.code] = entry
     if not entries:
         raise InputError(f"{path}: no codes below the column names")
@@ -143,10 +143,10 @@ def _check_columns(columns: Sequence[str], path: Path, language: str) -> None:
     wanted = ["code", f"description_{language}"] if language else ["code"]
     missing = [name for name in wanted if name not in columns]
     if missing:
-        found = ", ".join(map(quotable, columns)) or "none: the file is empty"
+        found = quoted_columns(columns) if columns else "none: the file is empty"
         raise InputError(f"{path}: no column {' and no column '.join(missing)}; found: {found}; expected: {COLUMNS}")
     if len(set(columns)) < len(columns):
-        raise InputError(f"{path}: two columns have the same name; found: {', '.join(map(quotable, columns))}")
+        raise InputError(f"{path}: two columns have the same name; found: {quoted_columns(columns)}")
 
 
 def _entry(cells: Mapping[str, str], language: str) -> Entry:

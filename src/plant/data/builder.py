@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Corpus, Documents, Role
 from plant.data.roles import Plan, assign_roles
-from plant.data.sources.books import named_book
+from plant.data.sources.books import check_separator, named_book
 from plant.data.splits import check_groups, random_split, stratified_split
 from plant.data.spool import RaggedSpool, Spool
 from plant.errors import InputError
@@ -23,6 +23,7 @@ from plant.types import Note, Progress, silent
 
 SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
 CHUNK = 1 << 22
+MOST_SPLITS = 100  # more are texts or ids in the wrong column
 
 
 @dataclass
@@ -99,6 +100,7 @@ def build_corpus(
         raise InputError("the source has no notes")
     if not builder.codes:
         raise InputError("no note of the source has a code: name the column of the codes, or check the files")
+    check_separator(builder.codes)
     return _finished(builder, codebook, plan or Plan(), make_splits=make_splits, seed=recipe.seed)
 
 
@@ -153,6 +155,8 @@ def _named_splits(builder: Builder, documents: Documents, *, make_splits: str, s
     if any(builder.splits):
         if not all(builder.splits):
             raise InputError(f"{builder.splits.count('')} notes have no split while others have one: give all or none")
+        if len(set(builder.splits)) > MOST_SPLITS:
+            raise InputError(f"{len(set(builder.splits)):,} splits: is that the column of the splits?")
         check_groups(builder.groups, builder.splits)
         return builder.splits
     names = list(SHARES)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
+from plant.codes.systems import strange_codes
 from plant.data.corpus import Corpus, Documents, Role
 from plant.data.notes import Source
 from plant.data.splits import split_manifest
@@ -70,12 +71,14 @@ def corpus_facts(corpus: Corpus, source: Source | None = None) -> dict[str, Any]
     notes = Counter(corpus.splits[number] for number in corpus.split)
     roles = Counter(Role(role).name.lower() for role in corpus.role)
     parts = [f"{corpus.splits[n]}:{Role(r).name.lower()}" for n, r in zip(corpus.split, corpus.role, strict=True)]
+    strange = len(strange_codes(corpus.codes, corpus.codebook.system))
     return {
         "source": name,
         "left_out": dict(source.facts) if source else {},
         "notes": {name: notes[name] for name in corpus.splits},
         "roles": dict(sorted(roles.items())),
         "codes": len(corpus.codes),
+        **({"local_codes": strange, "system": corpus.codebook.system} if strange else {}),
         "tokens": int(corpus.documents.token_starts[-1]),
         "tokens_lost": corpus.tokens_lost,
         **({"notes_cut": corpus.notes_cut} if corpus.notes_cut else {}),  # without it, digests are as they were

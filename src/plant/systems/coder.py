@@ -23,6 +23,7 @@ from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
+from plant.systems.blend import MembersSystem
 from plant.systems.system import (
     FittedSystem,
     Growth,
@@ -37,6 +38,7 @@ from plant.systems.system import (
     unflattened,
 )
 from plant.systems.table import unpack_system
+from plant.systems.widened import WidenedSystem
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
 from plant.types import Prediction, Progress, ScoredCode, silent
@@ -113,8 +115,11 @@ class FittedCoder:
         return Prediction(documents.ids[0], tuple(explained))
 
     def quantized(self) -> "FittedCoder":
-        """The same coder for CPUs with the encoder's weights in eight bits."""
-        return replace(self, system=self.system.quantized())
+        """The same coder for CPUs with the encoder's weights in eight bits; an error where nothing would change."""
+        system = self.system.quantized()
+        if _is_same(system, self.system):
+            raise InputError("this coder has no form in eight bits: only coders with an awd-lstm encoder have one")
+        return replace(self, system=system)
 
     def _calibrated(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         return scores if self.temperature == 1 else calibrated(scores, self.temperature).astype(np.float32)
@@ -163,6 +168,21 @@ class FittedCoder:
     @cached_property
     def _labels(self) -> dict[str, int]:
         return {code: label for label, code in enumerate(self.codes)}
+
+
+def _is_same(one: FittedSystem, other: FittedSystem) -> bool:
+    """Whether two systems are one, or are made of the same ones."""
+    if isinstance(one, MembersSystem) and isinstance(other, MembersSystem):
+        return all(_is_same(*pair) for pair in zip(one.members, other.members, strict=True))
+    if isinstance(one, WidenedSystem) and isinstance(other, WidenedSystem):
+        return _is_same(one.system, other.system)
+    return one is other
+
+
+def renamed_codes(fitted: FittedCoder, book: CodeBook) -> int:
+    """How many codes that the coder knows have names in a book which the coder has not heard."""
+    known = set(fitted.codes).intersection(book.codes)
+    return sum(not set(book.names(code)) <= set(fitted.codebook.names(code)) for code in known)
 
 
 def add_codes(fitted: FittedCoder, book: CodeBook, view: TrainingView | None = None) -> FittedCoder:
