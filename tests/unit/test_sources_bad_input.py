@@ -81,7 +81,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 def test_a_named_column_that_is_missing_is_told_with_those_that_are_there(tmp_path: Path) -> None:
     path = written(tmp_path / "n.csv", b"id,text,codes\n1,x,I10\n")
-    assert "unknown column 'code'; known: codes, id, text. Did you mean 'codes'?" in error_of(
+    assert "unknown column 'code'; it has 'id', 'text', 'codes'. Did you mean 'codes'?" in error_of(
         path, SourceOptions(codes_column="code")
     )
 

@@ -67,6 +67,8 @@ def codebook_from_jsonl(text: str) -> CodeBook:
             "the code book is cut short or foreign: its first line does not count the lines that follow"
         )
     named = {line.get("code", line.get("node")): line for line in lines}
+    if not all(isinstance(name, str) for name in (head["system"], *named)):
+        raise ArtifactError("the code book has a code that is no string")
     return CodeBook(
         system=head["system"],
         codes=codes,
@@ -88,8 +90,8 @@ def _line(book: CodeBook, kind: str, name: str) -> dict[str, Any]:
 def _parsed(line: str, number: int) -> dict[str, Any]:
     try:
         parsed = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ArtifactError(f"line {number} of the code book is no JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"line {number} of the code book is no JSON") from error
     if not isinstance(parsed, dict):
         raise ArtifactError(f"line {number} of the code book is no JSON object")
     return parsed

@@ -39,6 +39,7 @@ class Builder:
     groups: list[str] = field(default_factory=list)
     tokens_lost: int = 0
     notes_cut: int = 0
+    spools: list[Spool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.tokens = RaggedSpool(self._spool("tokens", np.int32))
@@ -77,7 +78,13 @@ class Builder:
         return self.codes.setdefault(code, len(self.codes))
 
     def _spool(self, name: str, dtype: type) -> Spool:
-        return Spool(name, dtype, self.workspace)
+        self.spools.append(Spool(name, dtype, self.workspace))
+        return self.spools[-1]
+
+    def close(self) -> None:
+        """Let go of all files: what was read is not used."""
+        for spool in self.spools:
+            spool.close()
 
 
 def build_corpus(
@@ -93,9 +100,13 @@ def build_corpus(
 ) -> Corpus:
     """The corpus of a stream of notes; large arrays lie in files of `workspace` where one is given."""
     builder = Builder(recipe, workspace)
-    for done, note in enumerate(notes, start=1):
-        builder.add(note)
-        progress("reading notes", done, total)
+    try:
+        for done, note in enumerate(notes, start=1):
+            builder.add(note)
+            progress("reading notes", done, total)
+    except BaseException:
+        builder.close()
+        raise
     if not builder.ids:
         raise InputError("the source has no notes")
     if not builder.codes:

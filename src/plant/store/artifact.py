@@ -104,8 +104,6 @@ def read_manifest(path: Path | str, kind: str | None = None) -> Manifest:
         what = "is not an artifact of plant (no manifest.json)" if path.exists() else "does not exist"
         raise ArtifactError(f"{quoted_path(path)} {what}" + (f"; expected a {kind}" if kind else ""))
     manifest = _parsed_manifest(path)
-    if manifest.format > FORMAT:
-        raise ArtifactError(f"{path} has format {manifest.format}, newer than {FORMAT}: update plant to read it")
     if kind is not None and manifest.kind != kind:
         raise ArtifactError(f"{path} is a {manifest.kind}, not a {kind}")
     return manifest
@@ -232,6 +230,7 @@ def _parsed_manifest(path: Path) -> Manifest:
     damaged = f"{path / MANIFEST} is damaged or was not written by plant: delete the folder and make it again"
     try:
         table = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        _check_format(path, table.get("format"))  # a newer manifest may say more than we know
         seal = table.pop(SEAL, None)
         manifest = Manifest(**table)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -239,6 +238,11 @@ def _parsed_manifest(path: Path) -> Manifest:
     if not _is_plain(manifest) or seal not in (None, _seal(table)):
         raise ArtifactError(damaged)
     return manifest
+
+
+def _check_format(path: Path, number: Any) -> None:
+    if isinstance(number, int) and number > FORMAT:
+        raise ArtifactError(f"{path} has format {number:,}, newer than {FORMAT}: update plant to read it")
 
 
 def _is_plain(manifest: Manifest) -> bool:

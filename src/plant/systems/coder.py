@@ -21,7 +21,8 @@ from plant.evaluate.scores.forms import BLOCK, best_labels, blocks
 from plant.explain.spans import evidence_spans
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
+from plant.store.checks import check_length, well_formed
 from plant.store.keeper import Kind
 from plant.systems.blend import MembersSystem
 from plant.systems.system import (
@@ -280,26 +281,45 @@ def load_coder(path: Path | str) -> FittedCoder:
             f"{path} was written by plant {artifact.manifest.plant_version}, whose coders this version does not read: "
             "fit it again with plant run, or open it with that version"
         )
-    codes = tuple(json.loads(artifact.text("codes.json")))
+    with well_formed(path):
+        coder = _opened(artifact)
+        _check(coder)
+    return coder
+
+
+def _opened(artifact: Artifact) -> FittedCoder:
+    codes = tuple(artifact.table("codes.json"))
     known = Known(
         Vocab(tuple(artifact.text("vocab.txt").splitlines())),
         codes,
         codebook_from_jsonl(artifact.text("codebook.jsonl")),
     )
-    packed = unflattened(json.loads(artifact.text(SYSTEM)), under(artifact.tensors, "system."))
+    packed = unflattened(artifact.table(SYSTEM), under(artifact.tensors, "system."))
     facts = artifact.manifest.facts
     return FittedCoder(
-        recipe=recipe_from(artifact.manifest.recipe, where=f"{path}"),
+        recipe=recipe_from(artifact.manifest.recipe, where=f"{artifact.path}"),
         vocab=known.vocab,
         codebook=known.codebook,
         codes=codes,
         system=unpack_system(packed, known),
         thresholds=np.array(artifact.tensors["thresholds"]),
-        temperature=facts["temperature"],
+        temperature=float(facts["temperature"]),
         train_counts=np.array(artifact.tensors["train_counts"]),
-        train_documents=facts["train_documents"],
+        train_documents=int(facts["train_documents"]),
         facts=facts,
     )
+
+
+def _check(coder: FittedCoder) -> None:
+    """Refuse what no fitting leaves behind."""
+    check_length("thresholds", coder.thresholds, len(coder.codes), finite=True)
+    check_length("train_counts", coder.train_counts, len(coder.codes), finite=True)
+    if not all(isinstance(code, str) for code in coder.codes) or len(set(coder.codes)) < len(coder.codes):
+        raise ArtifactError("the codes of the folder are no distinct strings: make it again")
+    if not 0 < coder.temperature < float("inf"):
+        raise ArtifactError("the temperature of the folder is not above 0: make it again")
+    if not isinstance(coder.facts.get("threshold_origin", ""), str) or coder.train_documents < 0:
+        raise ArtifactError("the facts of the folder are of wrong kinds: make it again")
 
 
 CODER = Kind(KIND, save_coder, load_coder)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Protocol, runtime_checkable
 
 from plant.data.notes import Skipped, checked
 from plant.data.sources.columns import USUAL, find_columns, note_maker
@@ -27,7 +27,7 @@ def read_texts(
     *,
     text_column: str = "",
     id_column: str = "",
-    stream: BinaryIO | None = None,
+    stream: "Bytes | None" = None,
     skipped: Skipped | None = None,
 ) -> Iterator[Note]:
     """The notes of a file, or of standard input where the name is `-`; `skipped` is told of notes that are no use.
@@ -70,11 +70,19 @@ def _delimiter(line: str, options: SourceOptions) -> str:
     return ""
 
 
+@runtime_checkable
+class Bytes(Protocol):
+    """Where bytes come from, by lines or by numbers."""
+
+    def readline(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes: ...
+
+
 @dataclass
 class _Stream:
     """Bytes without a byte order mark, whose first line can be looked at before they are read."""
 
-    stream: BinaryIO
+    stream: Bytes
     waiting: bytes = b""  # read from the stream, and not yet from here
 
     def first_line(self) -> str:
