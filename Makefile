@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test check unit bench clean
+.PHONY: setup demo test check unit bench fuzz clean
 
 setup: .venv/core
 
@@ -20,6 +20,11 @@ check: .venv/dev
 
 unit: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# more than 10,000 generated bad inputs over all verbs and loaders, then kills and full disks (a quarter of an hour)
+fuzz: .venv/dev
+	PLANT_FUZZ=1300 $(BIN)/python -m pytest -n 2 --timeout 3000 tests/fuzz/test_fuzz.py
+	$(BIN)/python -m pytest -m slow --timeout 3000 tests/fuzz
 
 bench: .venv/dev
 	for program in benchmarks/[a-z]*.py; do $(BIN)/python $$program || exit 1; done

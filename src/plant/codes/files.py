@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.codes.codebook import CodeBook
-from plant.errors import ArtifactError, InputError, quoted, quoted_columns
+from plant.errors import ArtifactError, InputError, quoted, quoted_columns, quoted_path
 
 SYNONYM_SEPARATOR = "|"
 COLUMNS = "code, description, parent, synonyms (the last two may be missing, synonyms are separated by |)"
@@ -101,7 +101,9 @@ def _decoded(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read the code file {path}: {error.strerror}") from error
+        raise InputError(f"cannot read the code file {quoted_path(path)}: {error.strerror}") from error
+    except ValueError as error:  # a path cannot hold every character
+        raise InputError("the name of the code file is none that a file can have") from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

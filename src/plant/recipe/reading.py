@@ -82,7 +82,8 @@ def _check_idle(table: Mapping[str, Any], members: Any, *, where: str) -> None:
 
 
 def _listed(names: Any) -> str:
-    return ", ".join(map(str, names)) if isinstance(names, list | tuple) else str(names)
+    listed = names if isinstance(names, list | tuple) else [names]
+    return ", ".join(quoted(name).strip("'") for name in listed)
 
 
 def _table(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
