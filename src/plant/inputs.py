@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any
 
 from plant.errors import InputError, quoted
-from plant.types import Note
+from plant.types import Note, Span
 
 
 def text_list(texts: Any) -> list[str]:
@@ -33,6 +33,31 @@ def code_rows(codes: Any, *, texts: int) -> list[tuple[str, ...]]:
     rows = _listed(codes, "codes", "collections of codes, one for each text")
     _check_length(rows, texts, "collections of codes")
     return [_codes(row, f"codes[{place}]") for place, row in enumerate(rows)]
+
+
+def evidence_rows(evidence: Any, codes: list[tuple[str, ...]]) -> list[dict[str, tuple[Span, ...]]]:
+    """What was marked in each text, by code; nothing where nothing is given."""
+    rows = [{}] * len(codes) if evidence is None else _listed(evidence, "evidence", "mappings, one for each text")
+    _check_length(rows, len(codes), "mappings of evidence")
+    return [_marks(row, own, f"evidence[{place}]") for place, (row, own) in enumerate(zip(rows, codes, strict=True))]
+
+
+def _marks(row: Any, codes: tuple[str, ...], name: str) -> dict[str, tuple[Span, ...]]:
+    if not isinstance(row, Mapping):
+        raise InputError(f"{name} is not a mapping from codes to pairs of characters but {type(row).__name__}")
+    marks: dict[str, tuple[Span, ...]] = {}
+    for code, pairs in row.items():
+        if not isinstance(code, str) or code.strip() not in codes:
+            raise InputError(f"{name} marks {quoted(code)}, which is not among the codes of the text")
+        marks[code.strip()] = tuple(sorted({_span(pair, name) for pair in _listed(pairs, name, "pairs (start, end)")}))
+    return marks
+
+
+def _span(pair: Any, name: str) -> Span:
+    ends = (pair.start, pair.end) if isinstance(pair, Span) else tuple(_listed(pair, name, "pairs (start, end)"))
+    if len(ends) != 2 or not all(isinstance(end, Integral) for end in ends):
+        raise InputError(f"{name} has a mark that is no pair (start, end) of whole numbers")
+    return Span(int(ends[0]), int(ends[1]))
 
 
 def name_list(names: Any, what: str, *, texts: int) -> list[str]:
