@@ -30,6 +30,8 @@ VERBS = {
     "show": "look at a corpus, a relevance, a language model, a run",
     "codes": "add codes by their names to a fitted coder",
     "parts": "list recipes, encoders, decoders, losses and explainers",
+    "recipe": "show every knob of a recipe and where its value comes from",
+    "completion": "print a script that completes commands in a shell",
 }
 COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes")
 MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",

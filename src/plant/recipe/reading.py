@@ -55,6 +55,18 @@ def recipe_from(table: Mapping[str, Any], *, where: str) -> Recipe:
     return _section(Recipe, table, where=where, path="")
 
 
+def recipe_layers(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """A recipe's own keys and those of what it extends, each with its name, the furthest first."""
+    table = _read(name)
+    base = table.pop("extends", None)
+    return [*(recipe_layers(_beside(name, base)) if isinstance(base, str) else []), (name, table)]
+
+
+def set_key(override: str) -> str:
+    """The key of an `a.b=value` override."""
+    return _key(override)
+
+
 def recipe_table(recipe: Recipe) -> dict[str, Any]:
     """A recipe as plain nested tables, for manifests."""
     return asdict(recipe)

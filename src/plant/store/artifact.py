@@ -70,13 +70,17 @@ def save_artifact(
     recipe: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
     facts: Mapping[str, Any] | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write an artifact; an artifact of the same kind at `path` is replaced, anything else there is an error."""
+    """Write an artifact; an artifact of the same kind at `path` is replaced, anything else there is an error.
+
+    What lies `beside` is for people alone: it may be changed later, and no digest speaks of it.
+    """
     path = Path(path)
     check_replaceable(path, kind)
     with _folder_in_the_making(path) as folder:
         write_tensors(folder / TENSORS, tensors)
-        for name, text in (files or {}).items():
+        for name, text in {**(files or {}), **(beside or {})}.items():
             (folder / name).write_text(text, encoding="utf-8")
         digests = {name: _file_digest(folder / name) for name in sorted([TENSORS, *(files or {})])}
         manifest = Manifest(kind, FORMAT, plant.__version__, recipe or {}, inputs or {}, facts or {}, digests)

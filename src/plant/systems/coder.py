@@ -249,7 +249,9 @@ def save_coder(
     recipe: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write a coder: its system, thresholds, vocabulary, code book and recipe (its own, whatever it is told)."""
+    """Write a coder: system, thresholds, vocabulary, code book, recipe (its own, whatever it is told), and a card."""
+    from plant.systems.card import card_files, card_of  # which speaks of coders, and so imports this
+
     tree, arrays = flattened(fitted.system.pack(), "system.")
     own: dict[str, NDArray[Any]] = {"thresholds": fitted.thresholds, "train_counts": fitted.train_counts}
     return save_artifact(
@@ -264,6 +266,7 @@ def save_coder(
         },
         recipe=recipe_table(fitted.recipe),
         inputs=inputs,
+        beside=card_files(card_of(fitted)),
         facts={
             **fitted.facts,
             "codes": len(fitted.codes),
