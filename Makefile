@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test check unit mutants bench clean
+.PHONY: setup demo test check unit mutants fuzz bench clean
 
 setup: .venv/core
 
@@ -24,6 +24,11 @@ unit: .venv/dev
 # Small wrong changes to the core, one at a time: prints those that no test notices, fails below nine tenths.
 mutants: .venv/dev
 	$(BIN)/python -m tests.mutants
+
+# more than 10,000 generated bad inputs over all verbs and loaders, then kills and full disks (a quarter of an hour)
+fuzz: .venv/dev
+	PLANT_FUZZ=1300 $(BIN)/python -m pytest -n 2 --timeout 3000 tests/fuzz/test_fuzz.py
+	$(BIN)/python -m pytest -m slow --timeout 3000 tests/fuzz
 
 bench: .venv/dev
 	for program in benchmarks/[a-z]*.py; do $(BIN)/python $$program || exit 1; done

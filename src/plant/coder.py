@@ -3,22 +3,35 @@
 What fits is imported where it is asked for: a coder that only predicts starts faster.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
 from plant.codes.files import read_codebook
-from plant.errors import InputError, RecipeError
-from plant.inputs import at_least_none, code_rows, id_list, name_list, one_note, one_text, share_of_notes, text_list
+from plant.errors import InputError, RecipeError, quoted
+from plant.inputs import (
+    at_least_none,
+    code_rows,
+    evidence_rows,
+    id_list,
+    name_list,
+    one_note,
+    one_text,
+    share_of_notes,
+    text_list,
+)
 from plant.recipe.reading import change_recipe, load_recipe
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest
 from plant.systems.coder import FittedCoder, load_coder, save_coder
-from plant.types import Note, Prediction, Progress, silent
+from plant.types import Note, Prediction, Progress, Span, silent
+
+if TYPE_CHECKING:
+    from plant.data.corpus import Corpus
 
 BATCH = 64  # notes that are read, scored and explained together: what a stream of notes holds in memory
 
@@ -53,12 +66,19 @@ class Coder:
         """The codes, in the order of the columns of `predict_proba`."""
         return self.fitted.codes
 
+    def __repr__(self) -> str:
+        what = self.recipe.system if not self.recipe.members else "+".join(self.recipe.members)
+        if self._fitted is None:
+            return f"<Coder {what}, not fitted>"
+        return f"<Coder {what}: {len(self._fitted.codes):,} codes, fitted on {self._fitted.train_documents:,} notes>"
+
     def fit(
         self,
-        texts: Iterable[str],
-        codes: Iterable[Iterable[str]],
+        texts: "Iterable[str] | Corpus",
+        codes: Iterable[Iterable[str]] | None = None,
         *,
         groups: Iterable[str | SupportsIndex] | None = None,
+        evidence: Iterable[Mapping[str, Iterable[Any]]] | None = None,
         codebook: CodeBook | None = None,
         choose: float = 0.1,
         progress: Progress = silent,
@@ -67,30 +87,39 @@ class Coder:
 
         `groups` are the patients: their notes stay together. `codebook` brings the names of codes, which recipes such
         as `interaction` look for in the text. `choose` is the share of notes that thresholds and early stopping see.
+        `evidence` is what human coders marked: for each text a mapping from its codes to pairs (start, end) of
+        characters; `dictionary` and `candidates` learn most from it. A prepared corpus (`plant prepare`, opened by
+        `plant.data.store.load_corpus`) is fitted as its splits say, and needs nothing else.
 
         >>> coder = Coder("tfidf", "prepare.min_count=1").fit(texts, codes, choose=0.2)
         >>> coder.classes_
         ('R05', 'S62')
         """
         from plant.data.builder import build_corpus
+        from plant.data.corpus import Corpus
         from plant.data.notes import checked
         from plant.data.roles import Plan
         from plant.steps.fit import fit_coder
         from plant.steps.step import WalkSettings
         from plant.systems.members import member_recipes
 
+        settings = WalkSettings(progress=progress)
+        if isinstance(texts, Corpus):
+            self._fitted = fit_coder(texts, self.recipe, settings)
+            return self
         texts = text_list(texts)
         rows = code_rows(codes, texts=len(texts))
+        marks = evidence_rows(evidence, rows)
         names = [""] * len(texts) if groups is None else name_list(groups, "groups", texts=len(texts))
         if not isinstance(codebook, CodeBook | None):
             raise InputError(
                 f"codebook must be a CodeBook, such as read_codebook(path) makes, not {type(codebook).__name__}"
             )
-        notes = _notes(texts, rows, names)
+        notes = _notes(texts, rows, names, marks)
         prepare = member_recipes(self.recipe)[0].prepare
         plan = Plan(fit=("train",), choose=share_of_notes(choose))
         corpus = build_corpus(checked(notes), codebook, prepare, plan=plan)
-        self._fitted = fit_coder(corpus, self.recipe, WalkSettings(progress=progress))
+        self._fitted = fit_coder(corpus, self.recipe, settings)
         return self
 
     def predict(
@@ -214,7 +243,9 @@ class Coder:
 
     def _label(self, code: str) -> int:
         if code not in self.fitted.codes:
-            raise InputError(f"code {code!r} is not one of the {len(self.fitted.codes):,} codes that this coder knows")
+            raise InputError(
+                f"code {quoted(code)} is not one of the {len(self.fitted.codes):,} codes that this coder knows"
+            )
         return self.fitted.codes.index(code)
 
 
@@ -231,9 +262,14 @@ def _recipe(recipe: str | Path | Recipe, changes: tuple[str, ...]) -> Recipe:
     return load_recipe(str(recipe), changes)
 
 
-def _notes(texts: Sequence[str], codes: Sequence[Iterable[str]], groups: Sequence[str]) -> Iterator[Note]:
-    rows = enumerate(zip(texts, codes, groups, strict=True))
-    return (Note(str(number), text, tuple(row), "train", group) for number, (text, row, group) in rows)
+def _notes(
+    texts: Sequence[str],
+    codes: Sequence[Iterable[str]],
+    groups: Sequence[str],
+    marks: Sequence[Mapping[str, tuple[Span, ...]]],
+) -> Iterator[Note]:
+    rows = enumerate(zip(texts, codes, groups, marks, strict=True))
+    return (Note(str(number), text, tuple(row), "train", *rest) for number, (text, row, *rest) in rows)
 
 
 def _blocks(notes: Iterable[Note], size: int) -> Iterator[list[Note]]:

@@ -1,22 +1,25 @@
 """Everything that can be the user's to mend: one clear line, exit code 2, no traceback."""
 
+import os
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-NAME = re.compile(r"[\w.-]+ [\w.-]+|\S+")
-LONGEST_NAME = 60
+WORD = re.compile(r"\S+")
+VALUE = re.compile(r"[A-Za-z]?\d[\w.,:/-]*")  # a number, a date or a code: a cell, not the name of a column
+LONGEST_NAME = 40
+LONGEST_PATH, MOST_BLANKS = 255, 2
 
 
 class PlantError(Exception):
     """Something the user can mend; its text says what is wrong, where, and what to do, and never quotes a note."""
 
 
-class InputError(PlantError):
+class InputError(PlantError, ValueError):
     """A file, folder, column, note or option that cannot be used as given."""
 
 
-class RecipeError(PlantError):
+class RecipeError(PlantError, ValueError):
     """A recipe with an unknown key, a value of the wrong type, or parts that do not fit."""
 
 
@@ -24,7 +27,7 @@ class ArtifactError(PlantError):
     """A folder that is damaged, foreign, or written by a newer version."""
 
 
-class CodeError(PlantError):
+class CodeError(PlantError, ValueError):
     """A code or coding system that cannot be understood."""
 
 
@@ -33,10 +36,70 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = get_close_matches(name, names, n=1)
     hint = f". Did you mean {near[0]!r}?" if near else ""
-    return f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}{hint}"
+    return f"unknown {kind} {quoted(name)}; known: {', '.join(names) or 'none'}{hint}"
 
 
-def quotable(name: str) -> str:
-    """A column or an id as an error may quote it; what does not read like one may be a note in the wrong place."""
-    short = len(name) <= LONGEST_NAME and NAME.fullmatch(name)
-    return name if short else f"a text of {len(name):,} characters"
+def quoted(value: object) -> str:
+    """A value from outside as an error may show it; what does not read like a name may be a note in the wrong place."""
+    if isinstance(value, str):
+        return repr(value) if reads_like_a_name(value) else f"(a text of {len(value):,} characters)"
+    plain = value is None or isinstance(value, bool | int | float)
+    return shortened(repr(value)) if plain else f"a value of type {type(value).__name__}"
+
+
+def quoted_columns(names: Iterable[str]) -> str:
+    """The columns of a table, unless its first line holds values: then the names would be cells of a note."""
+    listed = list(names)
+    if all(reads_like_a_name(name) and not VALUE.fullmatch(name) for name in listed):
+        return ", ".join(map(repr, listed)) or "no columns"
+    return f"{len(listed):,} columns whose names read like values (is the line of names missing?)"
+
+
+def unknown_column(name: str, present: Iterable[str]) -> str:
+    """The sentence for a column that a table does not have."""
+    listed = list(present)
+    near = get_close_matches(name, filter(reads_like_a_name, listed), n=1)
+    hint = f". Did you mean {near[0]!r}?" if near else ""
+    return f"unknown column {quoted(name)}; it has {quoted_columns(listed)}{hint}"
+
+
+def quoted_list(names: Iterable[str], *, most: int = 12) -> str:
+    """Some names of a file, such as those of splits; none where one of them does not read like a name."""
+    listed = sorted(names)
+    if not all(map(reads_like_a_name, listed)) or len(listed) > most:
+        return f"{len(listed):,} names that read like text or are too many to show"
+    return ", ".join(listed) or "none"
+
+
+def quoted_path(path: str | os.PathLike[str]) -> str:
+    """A path that an error names, unless it reads like a note that was pasted in its place."""
+    name = os.fspath(path)
+    return name if reads_like_a_path(name) else f"a text of {len(name):,} characters"
+
+
+def reads_like_a_path(text: str) -> bool:
+    """Whether a text can be a path: short and with few blanks, or the name of something that is there."""
+    return (
+        text.isprintable() and len(text) <= LONGEST_PATH and (text.count(" ") <= MOST_BLANKS or os.path.lexists(text))
+    )
+
+
+def without_texts(sentence: str, arguments: Iterable[str]) -> str:
+    """A sentence in which what somebody pasted in the place of a name or a path is not repeated."""
+    for argument in sorted(arguments, key=len, reverse=True):
+        for part in (argument, argument.partition("=")[2]):
+            if part and not reads_like_a_path(part):
+                said = f"a text of {len(part):,} characters"
+                for written in (part, repr(part)[1:-1], os.path.normpath(part)):
+                    sentence = sentence.replace(written, said)
+    return sentence
+
+
+def reads_like_a_name(text: str) -> bool:
+    """Whether a text is one short word, as ids, codes, columns and splits are, and sentences are not."""
+    return len(text) <= LONGEST_NAME and bool(WORD.fullmatch(text)) and text.isprintable()
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text that cannot be a note's, such as a number of a thousand digits."""
+    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}..."

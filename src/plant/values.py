@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from plant.errors import RecipeError, unknown
+from plant.errors import RecipeError, quoted, unknown
 
 PLAIN = (bool, int, float, str)
 
@@ -77,7 +77,7 @@ def checked(kind: Any, value: Any, *, name: str, where: str = "") -> Any:
         plain = checked(arguments[0], value, name=name, where=where)
         wanted = next((fault for bound in arguments[1:] if (fault := bound.fault(plain))), "")
         if wanted:
-            raise RecipeError(f"{where}{name} must be {wanted}, not {value!r}")
+            raise RecipeError(f"{where}{name} must be {wanted}, not {quoted(value)}")
         return plain
     if origin is Literal:
         if value not in arguments:
@@ -90,7 +90,7 @@ def checked(kind: Any, value: Any, *, name: str, where: str = "") -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(kind, type) or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise RecipeError(f"{where}{name} must be {_spelled(kind)}, not {value!r}")
+        raise RecipeError(f"{where}{name} must be {_spelled(kind)}, not {quoted(value)}")
     return value
 
 

@@ -1,8 +1,10 @@
 """Bad input gets one clear line, exit code 2, no traceback, and nothing half-written."""
 
+import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+import plant as plant_package
 
 GOOD = "id,text,codes,split\na,fever and cough,J18.9,train\nb,fever,J18.9,train\nc,cough,J18.9,dev\n"
 
@@ -121,3 +125,44 @@ def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
 
 def test_a_negative_number_of_codes_is_refused(tmp_path: Path) -> None:
     assert "--top -1" in refused(plant("predict", "coder", "notes.jsonl", "--top", "-1", cwd=tmp_path), tmp_path)
+
+
+def test_a_closed_standard_output_is_one_line(tmp_path: Path) -> None:
+    command = f'exec {sys.executable} -c "from plant.cli.main import main; main()" parts >&-'
+    result = subprocess.run(["sh", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 2
+    assert "standard output is closed" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def obey_permissions() -> None:
+    """Give up, before a program starts, root's right to write where nobody may: CAP_DAC_OVERRIDE."""
+    ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
+
+
+def test_a_read_only_install_without_a_writable_home_works(tmp_path: Path) -> None:
+    installed, room = tmp_path / "installed", tmp_path / "temporary"
+    shutil.copytree(
+        Path(plant_package.__file__).parent, installed / "plant", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for path in (installed, *installed.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    room.mkdir()
+    script = (
+        "from pathlib import Path\nfrom plant.text.surfaces import scan_words\n"
+        "from plant.text.tokenizer import code_points"
+        "\ntry: Path('new').touch()\nexcept PermissionError: print('locked')"
+        "\nprint(scan_words(code_points('fever and cough'), keep_numbers=False)[0].tolist())"
+    )
+    environment = {
+        "PYTHONPATH": str(installed),
+        "HOME": str(installed),
+        "TMPDIR": str(room),
+        "PATH": os.environ["PATH"],
+    }
+    done = subprocess.run([sys.executable, "-c", script], cwd=installed, env=environment, preexec_fn=obey_permissions,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    if "locked" not in done.stdout and not done.stderr:
+        pytest.skip("root keeps its rights here")
+    assert done.stdout == "locked\n[0, 6, 10]\n", done.stderr
+    assert list(room.rglob("*.nbi"))

@@ -55,7 +55,7 @@ def test_a_code_alone_is_enough(tmp_path: Path) -> None:
 BAD = [
     ("", "no column code; found: none: the file is empty"),
     ("code\tdescription\n", "no codes below the column names"),
-    ("label\tdescription\nI10\tx\n", "no column code; found: label, description; expected: code"),
+    ("label\tdescription\nI10\tx\n", "no column code; found: 'label', 'description'; expected: code"),
     ("code\tcode\nI10\tx\n", "two columns have the same name"),
     ("code\tdescription\nI10\tx\nE11\ty\nI10\tz\n", "line 4: the code 'I10' stands in an earlier line"),
     ("code\tdescription\nI10\tx\n\ty\n", "line 3: no code"),
@@ -74,7 +74,7 @@ def test_a_bad_table_is_refused_in_one_line_that_says_where(tmp_path: Path, text
 
 
 def test_a_missing_language_is_refused_with_the_columns_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no column description_fr; found: code, description"):
+    with pytest.raises(InputError, match="no column description_fr; found: 'code', 'description'"):
         read_codebook(written(tmp_path, TABLE), language="fr")
 
 

@@ -10,13 +10,14 @@ import pytest
 import plant
 import plant.coder
 import plant.codes.files
+import plant.estimator
 import plant.recipe.reading
 import plant.types
 from plant import CodeBook, Coder, Note
 
 TEXTS = ["fever and cough", "broken wrist", "cough, no fever", "wrist pain after a fall"] * 5
 CODES = [["R05"], ["S62"], ["R05"], ["S62"]] * 5
-MODULES = (plant.coder, plant.codes.files, plant.recipe.reading, plant.types)
+MODULES = (plant.coder, plant.estimator, plant.codes.files, plant.recipe.reading, plant.types)
 
 
 @pytest.fixture(scope="module")

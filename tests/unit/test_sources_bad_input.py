@@ -36,9 +36,9 @@ CASES = {
     "columns.csv": (b"id,words\n1,x\n", "no column of texts; it has 'id', 'words': name it with --text-column"),
     "headless.csv": (
         b"1,Margarethe fell twice,I10\n2,x,I10\n",
-        "it has '1', 'a text of 21 characters', 'I10': name it",
+        "it has 3 columns whose names read like values (is the line of names missing?): name it with",
     ),
-    "long-id.csv": (b"id,text\nMargarethe fell twice,  \n", "note 'a text of 21 characters' has an empty text"),
+    "long-id.csv": (b"id,text\nMargarethe fell twice,  \n", "note (a text of 21 characters) has an empty text"),
     "twice.csv": (b"id,text,text\n1,x,y\n", "two columns have the same name"),
     "ragged.csv": (b"id,text\n1,x\n2,Margarethe,z\n", "line 3: the row has 3 cells, the first line names 2"),
     "blank.csv": (b"id,text\n1,x\n2,  \n", "note '2' has an empty text"),
@@ -81,7 +81,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 def test_a_named_column_that_is_missing_is_told_with_those_that_are_there(tmp_path: Path) -> None:
     path = written(tmp_path / "n.csv", b"id,text,codes\n1,x,I10\n")
-    assert "unknown column 'code'; known: codes, id, text. Did you mean 'codes'?" in error_of(
+    assert "unknown column 'code'; it has 'id', 'text', 'codes'. Did you mean 'codes'?" in error_of(
         path, SourceOptions(codes_column="code")
     )
 
@@ -120,7 +120,7 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(
 
 def test_a_code_that_is_none_of_its_system_is_told_by_its_line(tmp_path: Path) -> None:
     path = written(tmp_path / "n.csv", b"id,text,codes\n1,x,I10\n2,y,Margarethe was here\n")
-    assert "line 3: a text of 19 characters is no code of icd10cm" in error_of(path, SourceOptions(system="icd10cm"))
+    assert "line 3: (a text of 19 characters) is no code of icd10cm" in error_of(path, SourceOptions(system="icd10cm"))
 
 
 def test_evidence_outside_of_the_text_is_told() -> None:

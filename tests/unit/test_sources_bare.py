@@ -9,7 +9,7 @@ from plant.errors import InputError
 
 
 def texts(content: str, **columns: str) -> dict[str, str]:
-    return {note.id: note.text for note in read_texts("-", **columns, stream=io.StringIO(content))}
+    return {note.id: note.text for note in read_texts("-", **columns, stream=io.BytesIO(content.encode()))}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8
 from numba import njit
 from numpy.typing import NDArray
 
+from plant.errors import ArtifactError
+from plant.store.checks import check_length, check_numbers, check_starts
 from plant.types import Progress, silent
 
 MOST_BINS = 255
@@ -116,7 +118,23 @@ def pack(trees: Trees) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 def unpack(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Trees:
     """The trees that `pack` took apart."""
     parts: dict[str, Any] = {**arrays, **options}
-    return Trees(**parts)
+    trees = Trees(**parts)
+    _check(trees)
+    return trees
+
+
+def _check(trees: Trees) -> None:
+    """Refuse nodes that lead out of the table, or back: rows would be led around for ever."""
+    nodes = len(trees.feature)
+    check_starts("starts", trees.starts, nodes)
+    check_numbers("feature", trees.feature, trees.n_features, least=-1)
+    inner = np.flatnonzero(trees.feature >= 0)
+    for name in ("threshold", "left", "right", "missing_left", "value"):
+        check_length(name, getattr(trees, name), nodes)
+    for name in ("left", "right"):
+        check_numbers(name, getattr(trees, name)[inner], nodes)
+        if bool((getattr(trees, name)[inner] <= inner).any()):
+            raise ArtifactError(f"{name} of the folder leads back to an earlier node: make it again")
 
 
 def _arrays(thing: Any) -> Any:

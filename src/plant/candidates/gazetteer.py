@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from plant.candidates.packing import Arrays
 from plant.candidates.phrases import Matches, Phrases, Tokens, gather_phrases, unpack_phrases
+from plant.store.checks import check_length
 
 Spans = Collection[tuple[int, int]]
 """Marked words of a note, `first` and `last` (excluded); each span once, for however many codes it was marked."""
@@ -72,7 +73,10 @@ def fit_gazetteer(notes: Sequence[Tokens], spans: Sequence[Spans]) -> Gazetteer:
 
 def unpack_gazetteer(arrays: Mapping[str, NDArray[Any]]) -> Gazetteer:
     """What `pack` took apart."""
-    return Gazetteer(unpack_phrases(arrays), arrays["marked"], arrays["standing"])
+    phrases = unpack_phrases(arrays)
+    check_length("marked", arrays["marked"], len(phrases))
+    check_length("standing", arrays["standing"], len(phrases))
+    return Gazetteer(phrases, arrays["marked"], arrays["standing"])
 
 
 def _are_marked(matches: Matches, own: Spans) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ from plant.candidates.name_table import NameTable
 from plant.candidates.names import Namer, NamerOptions, Values
 from plant.candidates.ridge import Ridge
 from plant.candidates.wording import VectorOptions, Wording, fit_vectors
+from plant.store.checks import check_starts
 from plant.store.ragged import Ragged, offsets
 
 LINE = "\n"  # stands in no word and no code
@@ -80,6 +81,7 @@ def _unpacked_table(
     starts = offsets(arrays[f"{place}.lengths"])
     folded, stems = (_rows(words, Ragged(arrays[f"{place}.{way}"], starts)) for way in ("folded", "stems"))
     wordings: tuple[Wording, ...] = tuple(zip(folded, stems, strict=True))
+    check_starts(f"{place}.code_starts", arrays[f"{place}.code_starts"], len(arrays[f"{place}.codes"]))
     return NameTable(
         wordings=wordings,
         codes=Ragged(arrays[f"{place}.codes"], arrays[f"{place}.code_starts"]),

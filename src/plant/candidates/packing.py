@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.store.checks import check_starts
 from plant.store.ragged import offsets
 
 Arrays = dict[str, NDArray[Any]]
@@ -21,6 +22,7 @@ def packed_strings(name: str, strings: Sequence[str]) -> Arrays:
 
 def unpacked_strings(name: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
     """What `packed_strings` took apart."""
+    check_starts(f"{name}.starts", arrays[f"{name}.starts"], len(arrays[f"{name}.letters"]))
     letters, starts = arrays[f"{name}.letters"].tobytes(), arrays[f"{name}.starts"].tolist()
     return tuple(letters[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(starts))
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from plant.candidates.keys import FREE, free_slots, slot_of
 from plant.candidates.packing import Arrays, packed_strings, unpacked_strings
 from plant.candidates.words import NoteWords, folded
+from plant.store.checks import check_numbers, check_starts
 from plant.store.ragged import Ragged
 
 Phrase = tuple[str, ...]
@@ -117,7 +118,10 @@ def gather_phrases(phrases: Iterable[Phrase]) -> Phrases:
 
 def unpack_phrases(arrays: Mapping[str, NDArray[Any]]) -> Phrases:
     """What `pack` took apart."""
-    return Phrases(unpacked_strings("vocabulary", arrays), arrays["words"], arrays["starts"])
+    vocabulary = unpacked_strings("vocabulary", arrays)
+    check_starts("starts", arrays["starts"], len(arrays["words"]))
+    check_numbers("words", arrays["words"], len(vocabulary))
+    return Phrases(vocabulary, arrays["words"], arrays["starts"])
 
 
 @njit(cache=True)

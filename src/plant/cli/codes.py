@@ -20,9 +20,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from plant.coder import Coder
     from plant.codes.files import read_codebook
+    from plant.store.artifact import check_apart
+    from plant.systems.coder import renamed_codes
 
+    check_apart(arguments.out, [arguments.coder, arguments.table])
     coder = Coder.load(coder_folder(arguments.coder))
     before = len(coder.classes_)
-    coder.add_codes(read_codebook(Path(arguments.table), system=coder.fitted.codebook.system))
+    book = read_codebook(Path(arguments.table), system=coder.fitted.codebook.system)
+    if renamed := renamed_codes(coder.fitted, book):
+        say(f"{renamed:,} codes that the coder knows have further names in the table, which are left out: names of "
+            "fitted codes are learned by fitting (plant run --codebook)")  # fmt: skip
+    coder.add_codes(book)
     coder.save(arguments.out)
     say(f"{len(coder.classes_) - before:,} codes added to {before:,}: {arguments.out}")

@@ -2,11 +2,11 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from plant.types import Progress
 
@@ -64,6 +64,16 @@ def announce(out: Path) -> Callable[[str, bool], None]:
 def cut_sentence(tokens: int, notes: int) -> str:
     """What a limit on length cost; corpora of earlier versions do not know how many notes it cut."""
     return f"{tokens:,} tokens{f' of {notes:,} notes' if notes else ''} were cut by prepare.max_tokens"
+
+
+def local_codes_sentence(facts: Mapping[str, Any]) -> str:
+    """What was done with codes that are none of the corpus's coding system; empty where there are none."""
+    if not facts.get("local_codes"):
+        return ""
+    return (
+        f"{facts['local_codes']:,} of {facts['codes']:,} codes are not written as {facts['system']} writes codes: "
+        "kept as they stand, without official names (give theirs with --codebook)"
+    )
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, stream: TextIO | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import plant
 from plant.cli.console import say
-from plant.errors import PlantError
+from plant.errors import InputError, PlantError, without_texts
 from plant.kernels import are_kept
 
 VERBS = {
@@ -30,8 +30,12 @@ VERBS = {
     "show": "look at a corpus, a relevance, a language model, a run",
     "codes": "add codes by their names to a fitted coder",
     "parts": "list recipes, encoders, decoders, losses and explainers",
+    "recipe": "show every knob of a recipe and where its value comes from",
+    "completion": "print a script that completes commands in a shell",
 }
 COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes")
+MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",
+                "bad allocation", "std::bad_alloc")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -39,23 +43,49 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupted)
     # before torch starts its threads: on a machine with other work, threads that spin while they wait cost 20 times
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _run(list(sys.argv[1:] if arguments is None else arguments))
+        _check_streams()
+        _run(words)
         sys.stdout.flush()
     except PlantError as error:
-        _fail(str(error))
+        _fail(without_texts(str(error), words))
     except KeyboardInterrupt:
         _fail("interrupted; nothing half-written is left behind, run the same command to go on")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
     except OSError as error:
-        _fail(_disk_sentence(error))
+        _fail(without_texts(_disk_sentence(error), words))
+    except (MemoryError, RuntimeError) as error:
+        if not _lacks_memory(error):
+            raise
+        _fail("there is not enough memory for this: choose smaller sizes in the recipe, or another machine")
     sys.exit(0)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in the one line in which all errors are said."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        raise InputError(message)
+
+
+def _check_streams() -> None:
+    """Refuse to work where what is printed goes nowhere: a closed stream fails late, or not at all."""
+    if sys.stdout is None or sys.stdout.closed:
+        raise InputError("standard output is closed: send it to a file, or to /dev/null")
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether an allocation failed; torch says so in a RuntimeError."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or any(sign in said for sign in MEMORY_SIGNS)
 
 
 def _run(arguments: list[str]) -> None:
     verb = next((argument for argument in arguments if not argument.startswith("-")), None)
-    parser = argparse.ArgumentParser(prog="plant", description=plant.__doc__)
+    parser = _Parser(prog="plant", description=plant.__doc__)
     parser.add_argument("--version", action="version", version=f"plant {plant.__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, help_text in VERBS.items():
@@ -81,5 +111,6 @@ def _disk_sentence(error: OSError) -> str:
 
 
 def _fail(sentence: str) -> NoReturn:
-    print(f"plant: {sentence}", file=sys.stderr)
+    if sys.stderr is not None:
+        print(f"plant: {sentence}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
     sys.exit(2)

@@ -7,9 +7,10 @@ from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
 
 
-def add_recipe_options(parser: argparse.ArgumentParser, *, default: str = "plant") -> None:
-    """`--recipe` and `--set`."""
-    parser.add_argument("--recipe", default=default, help=f"name or .toml file (default: {default})")
+def add_recipe_options(parser: argparse.ArgumentParser, *, default: str = "plant", named: bool = True) -> None:
+    """`--recipe` and `--set`; the second alone where the recipe is named otherwise."""
+    if named:
+        parser.add_argument("--recipe", default=default, help=f"name or .toml file (default: {default})")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="SECTION.KEY=VALUE",
                         help="change one knob of the recipe; may be repeated")  # fmt: skip
 

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from plant.cli.console import cut_sentence, progress, say
+from plant.cli.tables import check_kind
 from plant.errors import InputError, unknown
 from plant.recipe.schema import Prepare
+from plant.store.artifact import atomic_file, check_apart
 from plant.types import Note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_coder_options(parser)
     parser.add_argument("--out", metavar="FILE", help="a .jsonl or .parquet file (default: standard output)")
+    parser.add_argument("--skip-bad", metavar="FILE", help="pass over notes that cannot be read, such as empty ones, "
+                        "and write which and why into this file")  # fmt: skip
     parser.add_argument("--top", type=int, default=15, help="codes per note besides the accepted ones (default: 15)")
     parser.add_argument("--no-evidence", action="store_true", help="do not look for the words: several times faster")
     parser.add_argument(
@@ -43,10 +47,20 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.top < 0:
         raise InputError(f"--top {arguments.top}: a number of codes, 0 for the accepted ones alone")
     check_explainer(arguments.explainer)
+    for written in filter(None, (arguments.out, arguments.skip_bad)):
+        check_apart(written, [arguments.notes, arguments.coder])
+    if arguments.out:
+        check_kind(Path(arguments.out).suffix)
     coder = Coder.load(coder_folder(arguments.coder))
     if arguments.int8:
         coder = coder.quantized()
-    notes = read_texts(arguments.notes, text_column=arguments.text_column, id_column=arguments.id_column)
+    skipped: list[tuple[int, str]] = []
+    notes = read_texts(
+        arguments.notes,
+        text_column=arguments.text_column,
+        id_column=arguments.id_column,
+        skipped=(lambda number, why: skipped.append((number, why))) if arguments.skip_bad else None,
+    )
     cut = Cut(coder.fitted.recipe.prepare)
     predictions = coder.predict_stream(
         cut.watched(notes), top=arguments.top, evidence=not arguments.no_evidence, explainer=arguments.explainer
@@ -60,6 +74,15 @@ def run(arguments: argparse.Namespace) -> None:
             print(json.dumps(as_json(prediction), ensure_ascii=False))
             sys.stdout.flush()
     cut.tell()
+    if arguments.skip_bad:
+        _write_skipped(skipped, Path(arguments.skip_bad))
+
+
+def _write_skipped(skipped: list[tuple[int, str]], path: Path) -> None:
+    with atomic_file(path) as temporary:
+        lines = (json.dumps({"note": number, "why": why}) for number, why in skipped)
+        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    say(f"{len(skipped):,} notes skipped: {path}")
 
 
 @dataclass
@@ -112,7 +135,6 @@ def as_json(prediction: Any) -> dict[str, Any]:
 
 def _write(rows: Iterator[dict[str, Any]], path: Path, tell: Any) -> int:
     from plant.cli.tables import write_rows
-    from plant.store.artifact import atomic_file
 
     with atomic_file(path) as temporary:
         return write_rows(rows, temporary, suffix=path.suffix, progress=tell)

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import fields
 from pathlib import Path
 
-from plant.cli.console import cut_sentence, progress, say
+from plant.cli.console import cut_sentence, local_codes_sentence, progress, say
 from plant.cli.options import add_plan_options, add_recipe_options, chosen_recipe
 from plant.data.sources.options import SourceOptions
 
@@ -66,5 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
     say(f"{counts} notes; {facts['codes']:,} codes; {facts['tokens']:,} tokens; {facts['vocabulary']:,} words")
     for what, count in facts["left_out"].items():
         say(f"left out: {count:,} {what}")
+    if sentence := local_codes_sentence(facts):
+        say(sentence)
     if facts["tokens_lost"]:
         say(cut_sentence(facts["tokens_lost"], facts.get("notes_cut", 0)))

@@ -3,9 +3,12 @@
 import argparse
 from pathlib import Path
 
-from plant.cli.console import cut_sentence, print_table, progress, say
+from plant.cli.console import cut_sentence, local_codes_sentence, print_table, progress, say
 from plant.cli.options import add_device_option, add_plan_options, add_recipe_options, chosen_device, chosen_recipe
 from plant.cli.prepare import add_source_options, request_of
+from plant.errors import InputError
+from plant.recipe.reading import recipe_table
+from plant.recipe.schema import Recipe
 
 SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
 
@@ -16,6 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", default="", metavar="DIR",
                         help="folder for what several runs have in common: corpus, relevance, ranker, word vectors, "
                         "language models (default: RUN)")  # fmt: skip
+    parser.add_argument("--replace", action="store_true",
+                        help="replace a coder of another recipe that lies in RUN")  # fmt: skip
     add_device_option(parser)
     parser.add_argument("--json", action="store_true", help="print the measures as JSON")
     add_source_options(parser)
@@ -28,12 +33,16 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.steps.run import run as run_all
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
+    if not arguments.replace:
+        check_same_recipe(out / "coder", recipe)
     device = chosen_device(arguments)
     with progress() as tell:
         name = Path(arguments.recipe).stem
         shared = Path(arguments.shared) if arguments.shared else None
         request = request_of(arguments)
         done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, notify=_notify)
+    if sentence := local_codes_sentence(done.facts):
+        say(sentence)
     if done.tokens_lost:
         say(cut_sentence(done.tokens_lost, done.notes_cut))
     say(f"coder: {out / 'coder'}")
@@ -45,6 +54,18 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         print_measures(done.report, name)
     say(f"report: {write_report(done.report, out / 'report')}")
+
+
+def check_same_recipe(folder: Path, recipe: Recipe) -> None:
+    """Refuse to replace a coder that another recipe made: fitting may have taken a night."""
+    from plant.store.artifact import is_artifact, read_manifest
+    from plant.store.keeper import digest_of
+
+    if not is_artifact(folder, "coder"):
+        return
+    made = read_manifest(folder, "coder").recipe
+    if digest_of(dict(made)) != digest_of(recipe_table(recipe)):
+        raise InputError(f"{folder} was made with another recipe: choose another --out, or say --replace")
 
 
 def print_measures(report, name: str) -> None:  # type: ignore[no-untyped-def]

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from plant.errors import InputError
+from plant.errors import InputError, reads_like_a_name
 from plant.types import Progress
 
 KINDS = (".jsonl", ".ndjson", ".parquet")
@@ -14,8 +14,7 @@ KINDS = (".jsonl", ".ndjson", ".parquet")
 
 def write_rows(rows: Iterable[dict[str, Any]], path: Path, *, suffix: str, progress: Progress) -> int:
     """Write predictions as JSON lines or Parquet, whichever `suffix` says; gives their number."""
-    if suffix not in KINDS:
-        raise InputError(f"cannot write a file ending in {suffix or 'nothing'}: name it .jsonl or .parquet")
+    check_kind(suffix)
     if suffix != ".parquet":
         return _write_lines(rows, path, progress)
     with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
@@ -23,6 +22,13 @@ def write_rows(rows: Iterable[dict[str, Any]], path: Path, *, suffix: str, progr
         count = _write_lines(rows, lines, progress)
         _to_parquet(lines, path)
     return count
+
+
+def check_kind(suffix: str) -> None:
+    """Refuse a kind of file that cannot be written, before hours of work."""
+    if suffix not in KINDS:
+        ending = suffix if reads_like_a_name(suffix) else "nothing"
+        raise InputError(f"cannot write a file ending in {ending}: name it .jsonl or .parquet")
 
 
 def _write_lines(rows: Iterable[dict[str, Any]], path: Path, progress: Progress) -> int:

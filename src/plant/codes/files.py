@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.codes.codebook import CodeBook
-from plant.errors import ArtifactError, InputError, quotable
+from plant.errors import ArtifactError, InputError, quoted, quoted_columns, quoted_path
 
 SYNONYM_SEPARATOR = "|"
 COLUMNS = "code, description, parent, synonyms (the last two may be missing, synonyms are separated by |)"
@@ -67,6 +67,8 @@ def codebook_from_jsonl(text: str) -> CodeBook:
             "the code book is cut short or foreign: its first line does not count the lines that follow"
         )
     named = {line.get("code", line.get("node")): line for line in lines}
+    if not all(isinstance(name, str) for name in (head["system"], *named)):
+        raise ArtifactError("the code book has a code that is no string")
     return CodeBook(
         system=head["system"],
         codes=codes,
@@ -88,8 +90,8 @@ def _line(book: CodeBook, kind: str, name: str) -> dict[str, Any]:
 def _parsed(line: str, number: int) -> dict[str, Any]:
     try:
         parsed = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ArtifactError(f"line {number} of the code book is no JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"line {number} of the code book is no JSON") from error
     if not isinstance(parsed, dict):
         raise ArtifactError(f"line {number} of the code book is no JSON object")
     return parsed
@@ -99,7 +101,9 @@ def _decoded(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read the code file {path}: {error.strerror}") from error
+        raise InputError(f"cannot read the code file {quoted_path(path)}: {error.strerror}") from error
+    except ValueError as error:  # a path cannot hold every character
+        raise InputError("the name of the code file is none that a file can have") from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -119,7 +123,7 @@ def _entries(text: str, path: Path, language: str) -> dict[str, Entry]:
             problem = "no code" if not entry.code else f"{len(row)} cells under {len(columns)} columns"
             raise InputError(f"{path}, line {line}: {problem}")
         if entry.code in entries:
-            raise InputError(f"{path}, line {line}: the code {entry.code!r} stands in an earlier line too")
+            raise InputError(f"{path}, line {line}: the code {quoted(entry.code)} stands in an earlier line too")
         entries[entry.code] = entry
     if not entries:
         raise InputError(f"{path}: no codes below the column names")
@@ -143,10 +147,10 @@ def _check_columns(columns: Sequence[str], path: Path, language: str) -> None:
     wanted = ["code", f"description_{language}"] if language else ["code"]
     missing = [name for name in wanted if name not in columns]
     if missing:
-        found = ", ".join(map(quotable, columns)) or "none: the file is empty"
+        found = quoted_columns(columns) if columns else "none: the file is empty"
         raise InputError(f"{path}: no column {' and no column '.join(missing)}; found: {found}; expected: {COLUMNS}")
     if len(set(columns)) < len(columns):
-        raise InputError(f"{path}: two columns have the same name; found: {', '.join(map(quotable, columns))}")
+        raise InputError(f"{path}: two columns have the same name; found: {quoted_columns(columns)}")
 
 
 def _entry(cells: Mapping[str, str], language: str) -> Entry:

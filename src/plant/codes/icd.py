@@ -11,10 +11,9 @@ from itertools import pairwise
 from plant.codes.codebook import CodeBook
 from plant.codes.lists import TITLES, chapters, is_known, titles
 from plant.codes.systems import JOINED, SYSTEMS, normal_form, single_system
-from plant.errors import CodeError, unknown
+from plant.errors import CodeError, quoted, unknown
 
 KNOWN_SYSTEMS = (*SYSTEMS, *JOINED)
-LONGEST_QUOTED = 12  # a longer "code" may be a note in the wrong column, which no error may quote
 
 
 @lru_cache(maxsize=1 << 18)
@@ -24,7 +23,7 @@ def normalise(code: str, system: str) -> str:
         raise CodeError(unknown("coding system", system, KNOWN_SYSTEMS))
     written = normal_form(code.strip(), system)
     if written is None:
-        raise CodeError(f"{_quoted(code)} is no code of {system}{_hint(system)}")
+        raise CodeError(f"{quoted(code) if code.strip() else 'an empty text'} is no code of {system}{_hint(system)}")
     return written
 
 
@@ -113,9 +112,3 @@ def _hint(system: str) -> str:
     if system in JOINED:
         return f"; write its dot, or name the system {' or '.join(JOINED[system])}"
     return SYSTEMS[system].hint
-
-
-def _quoted(code: str) -> str:
-    if not code.strip():
-        return "an empty text"
-    return repr(code) if len(code) <= LONGEST_QUOTED else f"a text of {len(code):,} characters"

@@ -1,7 +1,7 @@
 """The coding systems, one row each: how a code is written, what it belongs to, and what it is called."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -32,6 +32,11 @@ def normal_form(text: str, name: str) -> str | None:
         return None
     rewritten = SYSTEMS[name].rewrite(capitals)
     return rewritten if SYSTEMS[name].written.fullmatch(rewritten) else None
+
+
+def strange_codes(codes: Iterable[str], name: str) -> list[str]:
+    """Codes that are not written as their system writes codes: a hospital's own, or slips."""
+    return [code for code in codes if normal_form(code, name) != code] if name in (*SYSTEMS, *JOINED) else []
 
 
 def single_system(code: str, name: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import Corpus, Documents, Role
 from plant.data.roles import Plan, assign_roles
-from plant.data.sources.books import named_book
+from plant.data.sources.books import check_separator, named_book
 from plant.data.splits import check_groups, random_split, stratified_split
 from plant.data.spool import RaggedSpool, Spool
 from plant.errors import InputError
@@ -23,6 +23,7 @@ from plant.types import Note, Progress, silent
 
 SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
 CHUNK = 1 << 22
+MOST_SPLITS = 100  # more are texts or ids in the wrong column
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Builder:
     groups: list[str] = field(default_factory=list)
     tokens_lost: int = 0
     notes_cut: int = 0
+    spools: list[Spool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.tokens = RaggedSpool(self._spool("tokens", np.int32))
@@ -76,7 +78,13 @@ class Builder:
         return self.codes.setdefault(code, len(self.codes))
 
     def _spool(self, name: str, dtype: type) -> Spool:
-        return Spool(name, dtype, self.workspace)
+        self.spools.append(Spool(name, dtype, self.workspace))
+        return self.spools[-1]
+
+    def close(self) -> None:
+        """Let go of all files: what was read is not used."""
+        for spool in self.spools:
+            spool.close()
 
 
 def build_corpus(
@@ -92,13 +100,18 @@ def build_corpus(
 ) -> Corpus:
     """The corpus of a stream of notes; large arrays lie in files of `workspace` where one is given."""
     builder = Builder(recipe, workspace)
-    for done, note in enumerate(notes, start=1):
-        builder.add(note)
-        progress("reading notes", done, total)
+    try:
+        for done, note in enumerate(notes, start=1):
+            builder.add(note)
+            progress("reading notes", done, total)
+    except BaseException:
+        builder.close()
+        raise
     if not builder.ids:
         raise InputError("the source has no notes")
     if not builder.codes:
         raise InputError("no note of the source has a code: name the column of the codes, or check the files")
+    check_separator(builder.codes)
     return _finished(builder, codebook, plan or Plan(), make_splits=make_splits, seed=recipe.seed)
 
 
@@ -153,6 +166,8 @@ def _named_splits(builder: Builder, documents: Documents, *, make_splits: str, s
     if any(builder.splits):
         if not all(builder.splits):
             raise InputError(f"{builder.splits.count('')} notes have no split while others have one: give all or none")
+        if len(set(builder.splits)) > MOST_SPLITS:
+            raise InputError(f"{len(set(builder.splits)):,} splits: is that the column of the splits?")
         check_groups(builder.groups, builder.splits)
         return builder.splits
     names = list(SHARES)

@@ -6,10 +6,12 @@ from hashlib import blake2b
 from types import MappingProxyType
 
 from plant.codes.codebook import CodeBook
-from plant.errors import InputError, quotable
+from plant.errors import InputError, quoted
 from plant.types import Note, Span
 
 Spans = Mapping[str, tuple[Span, ...]]
+Skipped = Callable[[int, str], None]
+"""Called as `skipped(number, why)` for a note that cannot be used; notes are counted from 1."""
 
 
 def _nothing() -> Mapping[str, int]:
@@ -43,14 +45,39 @@ def digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
-def checked(notes: Iterable[Note]) -> Iterator[Note]:
-    """The same notes; an error at the first whose id is taken, whose text is empty, or whose evidence lies outside."""
+def checked(notes: Iterable[Note], *, skipped: Skipped | None = None) -> Iterator[Note]:
+    """The same notes; an error at the first whose id is taken, whose text is empty, or whose evidence lies outside.
+
+    With `skipped`, which is told of every such note, the others go on.
+    """
     seen: set[bytes] = set()
-    for note in notes:
-        _check_id(note.id, seen)
-        _check_text(note)
-        _check_evidence(note)
+    for number, note in enumerate(notes, start=1):
+        try:
+            _check(note, seen)
+        except InputError as error:
+            if skipped is None:
+                raise
+            skipped(number, str(error))
+            continue
         yield note
+
+
+def _check(note: Note, seen: set[bytes]) -> None:
+    _check_names(note)
+    _check_text(note)
+    _check_evidence(note)
+    _check_id(note.id, seen)
+
+
+def _check_names(note: Note) -> None:
+    for what, name in (
+        ("id", note.id),
+        ("split", note.split),
+        ("group", note.group),
+        *(("code", c) for c in note.codes),
+    ):
+        if not _encodable(name):
+            raise InputError(f"the {what} of a note has half a surrogate pair: write it as UTF-8")
 
 
 def _check_id(identifier: str, seen: set[bytes]) -> None:
@@ -58,15 +85,15 @@ def _check_id(identifier: str, seen: set[bytes]) -> None:
         raise InputError("a note has an empty id: give every note an id of its own")
     mark = digest(identifier)
     if mark in seen:
-        raise InputError(f"two notes have the id {quotable(identifier)!r}: ids must differ in the whole source")
+        raise InputError(f"two notes have the id {quoted(identifier)}: ids must differ in the whole source")
     seen.add(mark)
 
 
 def _check_text(note: Note) -> None:
     if not note.text or note.text.isspace():
-        raise InputError(f"note {quotable(note.id)!r} has an empty text: remove the note or mend its text")
+        raise InputError(f"note {quoted(note.id)} has an empty text: remove the note or mend its text")
     if not _encodable(note.text):
-        raise InputError(f"the text of note {quotable(note.id)!r} has half a surrogate pair: write it as UTF-8")
+        raise InputError(f"the text of note {quoted(note.id)} has half a surrogate pair: write it as UTF-8")
 
 
 def _encodable(text: str) -> bool:
@@ -77,9 +104,9 @@ def _encodable(text: str) -> bool:
 
 
 def _check_evidence(note: Note) -> None:
-    about = f"note {quotable(note.id)!r}"
+    about = f"note {quoted(note.id)}"
     for code, spans in note.evidence.items():
-        named = f"code {quotable(code)!r}"
+        named = f"code {quoted(code)}"
         if code not in note.codes:
             raise InputError(f"{about} has evidence for {named}, which is not among its codes")
         for span in spans:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Role
 from plant.data.splits import hold_out_share
-from plant.errors import InputError, unknown
+from plant.errors import InputError, quoted, quoted_list, reads_like_a_name
 
 CHOOSING = ("dev", "valid", "validation", "val", "dev1")
 REPORTING = ("test",)
@@ -53,14 +54,14 @@ def assign_roles(
         held = hold_out_share([ids[row] for row in fitted.tolist()], patients, plan.choose, seed=seed)
         roles[fitted[held]] = Role.CHOOSE
     if not (roles == Role.FIT).any():
-        raise InputError(f"no note is left to fit on; the splits are {', '.join(names)}")
+        raise InputError(f"no note is left to fit on; the splits are {quoted_list(names)}")
     return roles
 
 
 def _completed(plan: Plan, names: Sequence[str]) -> Plan:
     fit = plan.fit or tuple(name for name in names if name == "train")
     if not fit:
-        raise InputError(f"there is no split 'train' ({', '.join(names) or 'none'}): say with --fit which to fit on")
+        raise InputError(f"there is no split 'train' ({quoted_list(names)}): say with --fit which to fit on")
     free = [name for name in names if name not in fit]
     report = plan.report or tuple(name for name in REPORTING if name in free)
     usual = tuple(name for name in CHOOSING if name in free and name not in report)[:1] or 0.1
@@ -74,10 +75,16 @@ def _by_role(plan: Plan) -> list[tuple[Role, tuple[str, ...]]]:
 
 def _check(name: str, names: Sequence[str], taken: dict[str, Role]) -> None:
     if name not in names:
-        raise InputError(unknown("split", name, names))
+        raise InputError(_unknown_split(name, names))
     if name in taken:
         what = "has no codes" if taken[name] == Role.UNLABELLED else f"is already used to {taken[name].name.lower()}"
-        raise InputError(f"split {name!r} {what}: a note has one role")
+        raise InputError(f"split {quoted(name)} {what}: a note has one role")
+
+
+def _unknown_split(name: str, names: Sequence[str]) -> str:
+    near = get_close_matches(name, filter(reads_like_a_name, names), n=1)
+    hint = f". Did you mean {near[0]!r}?" if near else ""
+    return f"unknown split {quoted(name)}; known: {quoted_list(names)}{hint}"
 
 
 def _names(text: str) -> tuple[str, ...]:

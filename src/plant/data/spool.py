@@ -40,6 +40,11 @@ class Spool:
         self.file.close()
         return np.memmap(self.file.name, dtype=self.dtype, mode="r+")
 
+    def close(self) -> None:
+        """Let go of the file, where the array will never be finished."""
+        if self.file is not None:
+            self.file.close()
+
     def _flush(self) -> None:
         if self.file is None:
             assert self.folder is not None

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
+from plant.codes.systems import strange_codes
 from plant.data.corpus import Corpus, Documents, Role
 from plant.data.notes import Source
 from plant.data.splits import split_manifest
-from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
+from plant.store.checks import check_length, check_numbers, check_starts, well_formed
 from plant.text.vocab import Vocab
 
 KIND = "corpus"
@@ -44,7 +46,14 @@ def save_corpus(
 def load_corpus(path: Path | str) -> Corpus:
     """Open a corpus; its arrays are maps of the file."""
     artifact = open_artifact(path, KIND)
-    names = json.loads(artifact.text("documents.json"))
+    with well_formed(path):
+        corpus = _opened(artifact)
+        _check(corpus)
+    return corpus
+
+
+def _opened(artifact: Artifact) -> Corpus:
+    names = artifact.table("documents.json")
     flat: dict[str, Any] = {name: artifact.tensors[name] for name in FLAT}
     return Corpus(
         vocab=Vocab(tuple(artifact.text("vocab.txt").splitlines())),
@@ -60,6 +69,26 @@ def load_corpus(path: Path | str) -> Corpus:
     )
 
 
+def _check(corpus: Corpus) -> None:
+    """Refuse arrays that do not belong together: everything below trusts them."""
+    documents, n_codes = corpus.documents, len(corpus.codes)
+    for name, values in (("token", documents.tokens), ("label", documents.labels), ("text", documents.text),
+                         ("evidence", documents.evidence_labels)):  # fmt: skip
+        check_starts(f"{name}_starts", getattr(documents, f"{name}_starts"), len(values), rows=len(documents))
+    for name in ("char_starts", "char_ends"):
+        check_length(name, getattr(documents, name), len(documents.tokens))
+    for name, numbers, below in (
+        ("tokens", documents.tokens, len(corpus.vocab)),
+        ("labels", documents.labels, n_codes),
+        ("evidence_labels", documents.evidence_labels, n_codes),
+        ("split", corpus.split, len(corpus.splits)),
+        ("role", corpus.role, len(Role)),
+    ):
+        check_numbers(name, numbers, below)
+    check_length("split", corpus.split, len(documents))
+    check_length("role", corpus.role, len(documents))
+
+
 def _names(corpus: Corpus) -> dict[str, Sequence[str]]:
     return {"ids": corpus.documents.ids, "groups": corpus.groups, "codes": corpus.codes, "splits": corpus.splits}
 
@@ -70,12 +99,14 @@ def corpus_facts(corpus: Corpus, source: Source | None = None) -> dict[str, Any]
     notes = Counter(corpus.splits[number] for number in corpus.split)
     roles = Counter(Role(role).name.lower() for role in corpus.role)
     parts = [f"{corpus.splits[n]}:{Role(r).name.lower()}" for n, r in zip(corpus.split, corpus.role, strict=True)]
+    strange = len(strange_codes(corpus.codes, corpus.codebook.system))
     return {
         "source": name,
         "left_out": dict(source.facts) if source else {},
         "notes": {name: notes[name] for name in corpus.splits},
         "roles": dict(sorted(roles.items())),
         "codes": len(corpus.codes),
+        **({"local_codes": strange, "system": corpus.codebook.system} if strange else {}),
         "tokens": int(corpus.documents.token_starts[-1]),
         "tokens_lost": corpus.tokens_lost,
         **({"notes_cut": corpus.notes_cut} if corpus.notes_cut else {}),  # without it, digests are as they were

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from plant.errors import RecipeError, unknown
+from plant.errors import RecipeError, quoted, unknown
 from plant.recipe.schema import PARTS, WITHOUT_PARTS, Part, Recipe
 from plant.values import checked
 
@@ -47,12 +47,24 @@ def recipe_from(table: Mapping[str, Any], *, where: str) -> Recipe:
     if table.get("members"):
         table = {"system": "members", **table}
         if table["system"] != "members":
-            raise RecipeError(f"{where}: members are no part of system {table['system']!r}: drop one of the two")
+            raise RecipeError(f"{where}: members are no part of system {quoted(table['system'])}: drop one of the two")
     for part in PARTS:
         options = table.get(part)
         if table.get("system") in WITHOUT_PARTS and isinstance(options, Mapping) and "name" not in options:
             raise RecipeError(f"{where}: system {table['system']!r} has no {part}: there is nothing to set in it")
     return _section(Recipe, table, where=where, path="")
+
+
+def recipe_layers(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """A recipe's own keys and those of what it extends, each with its name, the furthest first."""
+    table = _read(name)
+    base = table.pop("extends", None)
+    return [*(recipe_layers(_beside(name, base)) if isinstance(base, str) else []), (name, table)]
+
+
+def set_key(override: str) -> str:
+    """The key of an `a.b=value` override."""
+    return _key(override)
 
 
 def recipe_table(recipe: Recipe) -> dict[str, Any]:
@@ -90,7 +102,8 @@ def _check_idle(table: Mapping[str, Any], members: Any, *, where: str) -> None:
 
 
 def _listed(names: Any) -> str:
-    return ", ".join(map(str, names)) if isinstance(names, list | tuple) else str(names)
+    listed = names if isinstance(names, list | tuple) else [names]
+    return ", ".join(quoted(name).strip("'") for name in listed)
 
 
 def _table(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -102,7 +115,8 @@ def _table(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     if base is None:
         return table
     if not isinstance(base, str):
-        raise RecipeError(f"recipe {name!r}: extends must be a recipe's name or the path of a .toml file, not {base!r}")
+        wanted = "a recipe's name or the path of a .toml file"
+        raise RecipeError(f"recipe {name!r}: extends must be {wanted}, not {quoted(base)}")
     return _merged(_table(_beside(name, base), (*above, name)), table)
 
 
@@ -156,7 +170,7 @@ def _overridden(table: dict[str, Any], override: str) -> dict[str, Any]:
     """The table with one `a.b=value` set; the value is TOML, or a bare string where it is no TOML."""
     key, sign, value = override.partition("=")
     if not sign or not key.strip():
-        raise RecipeError(f"cannot read {override!r}: overrides look like section.key=value")
+        raise RecipeError(f"cannot read {quoted(override)}: overrides look like section.key=value")
     nested: Any = _toml_value(value)
     for part in reversed(key.strip().split(".")):
         nested = {part: nested}
@@ -176,7 +190,7 @@ def _toml_value(text: str) -> Any:
 
 def _section(kind: type[Section], table: Any, *, where: str, path: str) -> Section:
     if not isinstance(table, Mapping):
-        raise RecipeError(f"{where}: {path or 'the recipe'} must be a table, not {table!r}")
+        raise RecipeError(f"{where}: {path or 'the recipe'} must be a table, not {quoted(table)}")
     if kind is Part:
         return _part(table, where=where, path=path)  # type: ignore[return-value]
     hints = get_type_hints(kind, include_extras=True)

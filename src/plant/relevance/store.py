@@ -9,6 +9,7 @@ from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.relevance.relevance import Relevance
 from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.checks import check_length, check_numbers
 from plant.store.keeper import Kind
 from plant.text.vocab import Vocab
 
@@ -67,6 +68,8 @@ def load_relevance(path: Path | str) -> Named[Relevance]:
         form=artifact.manifest.facts["form"],
         **{name: artifact.tensors[name] for name in ARRAYS},
     )
+    check_length("tokens", relevance.tokens, len(relevance.codes))
+    check_numbers("tokens", relevance.tokens, relevance.n_tokens)
     return Named(relevance, files)
 
 

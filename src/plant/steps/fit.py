@@ -212,7 +212,7 @@ def chooses(recipe: Recipe) -> bool:
 
 def _check(choosing: Documents) -> None:
     if not len(choosing.labels):
-        raise InputError("no note is left for choosing thresholds: fit on more notes, or say which to use (--choose)")
+        raise InputError("no note is left for choosing thresholds: fit on more notes, or say which to use (choose)")
 
 
 def joined(systems: Sequence[FittedSystem], choose: Choose, view: TrainingView, choosing: Documents) -> FittedSystem:

@@ -12,7 +12,7 @@ from plant.data.roles import Plan
 from plant.data.sources import open_source
 from plant.data.sources.options import SourceOptions
 from plant.recipe.schema import Recipe
-from plant.store.artifact import Manifest, check_replaceable, read_manifest
+from plant.store.artifact import Manifest, check_apart, check_replaceable, made_folder, read_manifest
 from plant.store.fingerprint import files_digest, fingerprint
 from plant.store.keeper import digest_of, unchanged
 from plant.types import Progress, silent
@@ -65,8 +65,11 @@ def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progr
     if unchanged(out, store.KIND, inputs):
         return Made(read_manifest(out), new=False)
     check_replaceable(out, store.KIND)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as workspace:
+    check_apart(out, [request.source])
+    with (
+        made_folder(out.parent),
+        tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as workspace,
+    ):
         source = open_source(request.source, options=request.options, progress=progress)
         corpus = prepare(
             source,

@@ -1,21 +1,30 @@
 """A run on disk: every step leaves an artifact, and what was made from the same things is not made again."""
 
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from plant.data.corpus import Role
+from plant.data.corpus import Corpus, Role
 from plant.data.store import load_corpus
+from plant.errors import ArtifactError
 from plant.evaluate.report.content import Report
+from plant.evaluate.significance.resampling import Value
 from plant.recipe.schema import Recipe
 from plant.steps.evaluate import evaluate
 from plant.steps.fit import plan_of
 from plant.steps.log import TrainingLog
 from plant.steps.predict import PREDICT
-from plant.steps.prepare import Request, inputs_of, prepare_once
+from plant.steps.prepare import Made, Request, inputs_of, prepare_once
 from plant.steps.step import Root, WalkSettings, planned, walk
+from plant.store.artifact import atomic_files, check_apart
 from plant.store.keeper import InFolder, Notify, Shared, named_by, unheard
+from plant.systems.card import card_files, card_of
 from plant.systems.coder import FittedCoder
 from plant.types import Progress, silent
+
+CARD = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Run:
     report: Report | None
     tokens_lost: int = 0
     notes_cut: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the corpus
 
 
 def run(
@@ -45,11 +55,10 @@ def run(
     What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
     """
     plan = [*plan_of(recipe), planned(PREDICT, recipe)]  # what a recipe has wrong is told before anything is read
-    out.mkdir(parents=True, exist_ok=True)
+    check_apart(out, [request.source])
     folder = shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
-    made = prepare_once(request, folder, recipe, progress=progress)
+    made, corpus = _prepared(request, folder, recipe, progress)
     notify("corpus", made.new)
-    corpus = load_corpus(folder)
     keeper = InFolder(out, notify)
     settings = WalkSettings(
         keeper=Shared(shared, keeper, own=("coder", "predictions")) if shared else keeper,
@@ -63,4 +72,33 @@ def run(
     keeper.drop_checkpoints()
     reported = (corpus.role == Role.REPORT).any()
     report = evaluate(steps["predictions"], progress=progress) if reported else None
-    return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut)
+    if report is not None:
+        _write_card(coder, report, out / "coder")
+    return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut, made.manifest.facts)
+
+
+def _write_card(coder: FittedCoder, report: Report, folder: Path) -> None:
+    """The coder's card once more, with the figures that are known now."""
+    figures = {name: _figure(value) for name, value in report.measures.items() if name in CARD}
+    for name, row in figures.items():
+        if name in report.prior:
+            row["prior"] = report.prior[name].value
+    files = card_files(card_of(coder, figures))
+    with atomic_files([folder / name for name in files]) as temporaries:
+        for temporary, text in zip(temporaries, files.values(), strict=True):
+            temporary.write_text(text, encoding="utf-8")
+
+
+def _figure(value: Value) -> dict[str, float]:
+    bounds = {} if value.low is None or value.high is None else {"low": value.low, "high": value.high}
+    return {"value": value.value, **bounds}
+
+
+def _prepared(request: Request, folder: Path, recipe: Recipe, progress: Progress) -> tuple[Made, Corpus]:
+    """The corpus of a request; one that was damaged since it was made is made again."""
+    made = prepare_once(request, folder, recipe, progress=progress)
+    try:
+        return made, load_corpus(folder)
+    except ArtifactError:
+        shutil.rmtree(folder)
+    return prepare_once(request, folder, recipe, progress=progress), load_corpus(folder)

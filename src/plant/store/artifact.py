@@ -5,18 +5,19 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import plant
-from plant.errors import ArtifactError, InputError
+from plant.errors import ArtifactError, InputError, quoted_path
 from plant.store.safetensors import Array, read_tensors, write_tensors
 
 FORMAT = 1
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
+SEAL = "seal"  # of the manifest: a digest of all that it says; folders of earlier versions have none
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,17 @@ class Artifact:
     tensors: Mapping[str, Array] = field(repr=False)
 
     def text(self, name: str) -> str:
-        """A readable side file."""
+        """A readable side file, one of those whose digests were checked."""
+        if name not in self.manifest.files:
+            raise ArtifactError(f"{self.path} lacks {name}: it is damaged, or no {self.manifest.kind} of this version")
         return (self.path / name).read_text(encoding="utf-8")
+
+    def table(self, name: str) -> Any:
+        """A side file of JSON."""
+        try:
+            return json.loads(self.text(name))
+        except ValueError as error:
+            raise ArtifactError(f"{self.path}: {name} is no JSON; make it again") from error
 
 
 def save_artifact(
@@ -60,17 +70,22 @@ def save_artifact(
     recipe: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
     facts: Mapping[str, Any] | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write an artifact; an artifact of the same kind at `path` is replaced, anything else there is an error."""
+    """Write an artifact; an artifact of the same kind at `path` is replaced, anything else there is an error.
+
+    What lies `beside` is for people alone: it may be changed later, and no digest speaks of it.
+    """
     path = Path(path)
     check_replaceable(path, kind)
     with _folder_in_the_making(path) as folder:
         write_tensors(folder / TENSORS, tensors)
-        for name, text in (files or {}).items():
+        for name, text in {**(files or {}), **(beside or {})}.items():
             (folder / name).write_text(text, encoding="utf-8")
         digests = {name: _file_digest(folder / name) for name in sorted([TENSORS, *(files or {})])}
         manifest = Manifest(kind, FORMAT, plant.__version__, recipe or {}, inputs or {}, facts or {}, digests)
-        (folder / MANIFEST).write_text(_json(asdict(manifest)), encoding="utf-8")
+        table = asdict(manifest)
+        (folder / MANIFEST).write_text(_json({**table, SEAL: _seal(table)}), encoding="utf-8")
     return manifest
 
 
@@ -83,7 +98,7 @@ def open_artifact(path: Path | str, kind: str | None = None) -> Artifact:
             raise ArtifactError(f"{path}: file {name!r} of the manifest is missing or not a plain file")
         if _file_digest(path / name) != digest:
             raise ArtifactError(f"{path}: {name} is damaged (its digest differs from the manifest's); make it again")
-    return Artifact(path, manifest, read_tensors(path / TENSORS))
+    return Artifact(path, manifest, read_tensors(path / TENSORS) if TENSORS in manifest.files else {})
 
 
 def read_manifest(path: Path | str, kind: str | None = None) -> Manifest:
@@ -91,10 +106,8 @@ def read_manifest(path: Path | str, kind: str | None = None) -> Manifest:
     path = Path(path)
     if not (path / MANIFEST).is_file():
         what = "is not an artifact of plant (no manifest.json)" if path.exists() else "does not exist"
-        raise ArtifactError(f"{path} {what}" + (f"; expected a {kind}" if kind else ""))
+        raise ArtifactError(f"{quoted_path(path)} {what}" + (f"; expected a {kind}" if kind else ""))
     manifest = _parsed_manifest(path)
-    if manifest.format > FORMAT:
-        raise ArtifactError(f"{path} has format {manifest.format}, newer than {FORMAT}: update plant to read it")
     if kind is not None and manifest.kind != kind:
         raise ArtifactError(f"{path} is a {manifest.kind}, not a {kind}")
     return manifest
@@ -111,6 +124,8 @@ def is_artifact(path: Path | str, kind: str) -> bool:
 
 def check_replaceable(path: Path, kind: str) -> None:
     """Refuse a target that holds anything but an older artifact of the same kind."""
+    if not path.is_symlink() and (path / MANIFEST).is_file():
+        _parsed_manifest(path)  # a damaged one is told as such: nobody may lose what is not known
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise InputError(f"{path} exists and is not a folder: choose another --out")
     if path.is_dir() and any(path.iterdir()) and not is_artifact(path, kind):
@@ -120,35 +135,87 @@ def check_replaceable(path: Path, kind: str) -> None:
 @contextmanager
 def atomic_file(path: Path | str) -> Iterator[Path]:
     """A temporary name beside `path` that takes its place when the block ends well, and vanishes otherwise."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with atomic_files([path]) as (temporary,):
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        _sync(temporary)
-        temporary.replace(path)
-        _sync(path.parent)
+
+
+@contextmanager
+def atomic_files(paths: Sequence[Path | str]) -> Iterator[list[Path]]:
+    """Temporary names beside several files, which take their places together once all are written."""
+    targets = [_file_to_write(Path(path)) for path in paths]
+    with ExitStack() as stack:
+        for folder in dict.fromkeys(target.parent for target in targets):
+            stack.enter_context(made_folder(folder))
+        temporaries = [stack.enter_context(_temporary(target)) for target in targets]
+        yield temporaries
+        for temporary in temporaries:
+            temporary.chmod(0o666 & ~_umask())
+            _sync(temporary)
+        for temporary, target in zip(temporaries, targets, strict=True):
+            temporary.replace(target)
+        for folder in dict.fromkeys(target.parent for target in targets):
+            _sync(folder)
+
+
+@contextmanager
+def made_folder(path: Path) -> Iterator[Path]:
+    """A folder for output; where the block fails, the folders that were made for it and are empty go again."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield path
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):  # something was written after all
+                folder.rmdir()
+        raise
+
+
+def check_apart(out: Path | str, sources: Iterable[Path | str]) -> None:
+    """Refuse output that would take the place of its own input, or would lie among the files of a corpus."""
+    target = Path(os.path.realpath(out))
+    for source in map(Path, sources):
+        place = Path(os.path.realpath(source))
+        if place.is_dir() and place in (target, *target.parents):
+            raise InputError(f"{quoted_path(out)} lies in {quoted_path(source)}, which is read: choose another --out")
+        if place == target and place.exists():
+            raise InputError(
+                f"{quoted_path(out)} is what is read: writing there would destroy it, choose another --out"
+            )
+
+
+def _file_to_write(path: Path) -> Path:
+    """Where a file is to be written: a link leads there, and only plain files are replaced."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise InputError(f"{quoted_path(path)} is no plain file: choose another name")
+    return target
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[Path]:
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
     finally:
-        temporary.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
 
 
 @contextmanager
 def _folder_in_the_making(path: Path) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its place when the block ends well, and vanishes otherwise."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-    try:
-        yield folder
-        folder.chmod(0o777 & ~_umask())
-        for file in folder.iterdir():
-            _sync(file)
-        _sync(folder)
-        _put_in_place(folder, path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with made_folder(path.parent):
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+        try:
+            yield folder
+            folder.chmod(0o777 & ~_umask())
+            for file in folder.iterdir():
+                _sync(file)
+            _sync(folder)
+            _put_in_place(folder, path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_in_place(folder: Path, path: Path) -> None:
@@ -164,10 +231,40 @@ def _put_in_place(folder: Path, path: Path) -> None:
 
 
 def _parsed_manifest(path: Path) -> Manifest:
+    damaged = f"{path / MANIFEST} is damaged or was not written by plant: delete the folder and make it again"
     try:
-        return Manifest(**json.loads((path / MANIFEST).read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise ArtifactError(f"{path / MANIFEST} is damaged or was not written by plant") from error
+        table = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        _check_format(path, table.get("format"))  # a newer manifest may say more than we know
+        seal = table.pop(SEAL, None)
+        manifest = Manifest(**table)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ArtifactError(damaged) from error
+    if not _is_plain(manifest) or seal not in (None, _seal(table)):
+        raise ArtifactError(damaged)
+    return manifest
+
+
+def _check_format(path: Path, number: Any) -> None:
+    if isinstance(number, int) and number > FORMAT:
+        raise ArtifactError(f"{path} has format {number:,}, newer than {FORMAT}: update plant to read it")
+
+
+def _is_plain(manifest: Manifest) -> bool:
+    """Whether all that a manifest says is of its kind."""
+    texts = [manifest.kind, manifest.plant_version, *_texts(manifest)]
+    tables = (manifest.recipe, manifest.inputs, manifest.facts, manifest.files)
+    whole = isinstance(manifest.format, int) and not isinstance(manifest.format, bool)
+    return whole and all(isinstance(table, dict) for table in tables) and all(isinstance(text, str) for text in texts)
+
+
+def _texts(manifest: Manifest) -> list[Any]:
+    """What must be strings in the tables of a manifest."""
+    tables = [table for table in (manifest.files, manifest.inputs) if isinstance(table, dict)]
+    return [text for table in tables for pair in table.items() for text in pair]
+
+
+def _seal(table: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_json(table).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _file_digest(path: Path) -> str:

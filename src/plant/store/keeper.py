@@ -4,10 +4,12 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from plant.errors import ArtifactError
 from plant.store.artifact import Manifest, check_replaceable, is_artifact, read_manifest
 
 Thing = TypeVar("Thing")
@@ -82,8 +84,10 @@ class InFolder:
     def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
         path = self.folder / name
         if unchanged(path, kind.name, origin.inputs):
-            self.notify(name, False)
-            return kind.load(path)
+            with suppress(ArtifactError):  # damaged: what it was made from is at hand, so it is made again
+                thing = kind.load(path)
+                self.notify(name, False)
+                return thing
         check_replaceable(path, kind.name)  # before the work, not after it
         thing = make()
         kind.save(thing, path, recipe=origin.recipe, inputs=origin.inputs)

@@ -120,7 +120,7 @@ class ClassifierSystem:
     def quantized(self) -> "ClassifierSystem":
         encoder = self.classifier.encoder
         if not isinstance(encoder, QuantizableEncoder):
-            raise InputError("only coders with an awd-lstm encoder run in 8 bits: leave --int8 away")
+            raise InputError("only coders with an awd-lstm encoder have a form in eight bits")
         return replace(self, classifier=self.classifier.with_encoder(encoder.quantized()).eval())
 
     def with_codes(self, growth: Growth) -> "ClassifierSystem | WidenedSystem":

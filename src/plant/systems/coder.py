@@ -22,8 +22,10 @@ from plant.evaluate.scores.forms import BLOCK, best_labels, blocks
 from plant.explain.spans import evidence_spans
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
+from plant.store.checks import check_length, well_formed
 from plant.store.keeper import Kind
+from plant.systems.blend import MembersSystem
 from plant.systems.system import (
     FittedSystem,
     Growth,
@@ -38,6 +40,7 @@ from plant.systems.system import (
     unflattened,
 )
 from plant.systems.table import unpack_system
+from plant.systems.widened import WidenedSystem
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import Vocab
 from plant.types import Prediction, Progress, ScoredCode, silent
@@ -114,8 +117,11 @@ class FittedCoder:
         return Prediction(documents.ids[0], tuple(explained))
 
     def quantized(self) -> "FittedCoder":
-        """The same coder for CPUs with the encoder's weights in eight bits."""
-        return replace(self, system=self.system.quantized())
+        """The same coder for CPUs with the encoder's weights in eight bits; an error where nothing would change."""
+        system = self.system.quantized()
+        if _is_same(system, self.system):
+            raise InputError("this coder has no form in eight bits: only coders with an awd-lstm encoder have one")
+        return replace(self, system=system)
 
     def _calibrated(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         return scores if self.temperature == 1 else calibrated(scores, self.temperature).astype(np.float32)
@@ -164,6 +170,21 @@ class FittedCoder:
     @cached_property
     def _labels(self) -> dict[str, int]:
         return {code: label for label, code in enumerate(self.codes)}
+
+
+def _is_same(one: FittedSystem, other: FittedSystem) -> bool:
+    """Whether two systems are one, or are made of the same ones."""
+    if isinstance(one, MembersSystem) and isinstance(other, MembersSystem):
+        return all(_is_same(*pair) for pair in zip(one.members, other.members, strict=True))
+    if isinstance(one, WidenedSystem) and isinstance(other, WidenedSystem):
+        return _is_same(one.system, other.system)
+    return one is other
+
+
+def renamed_codes(fitted: FittedCoder, book: CodeBook) -> int:
+    """How many codes that the coder knows have names in a book which the coder has not heard."""
+    known = set(fitted.codes).intersection(book.codes)
+    return sum(not set(book.names(code)) <= set(fitted.codebook.names(code)) for code in known)
 
 
 def add_codes(fitted: FittedCoder, book: CodeBook, view: TrainingView | None = None) -> FittedCoder:
@@ -246,7 +267,9 @@ def save_coder(
     recipe: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write a coder: its system, thresholds, vocabulary, code book and recipe (its own, whatever it is told)."""
+    """Write a coder: system, thresholds, vocabulary, code book, recipe (its own, whatever it is told), and a card."""
+    from plant.systems.card import card_files, card_of  # which speaks of coders, and so imports this
+
     tree, arrays = flattened(fitted.system.pack(), "system.")
     own: dict[str, NDArray[Any]] = {"thresholds": fitted.thresholds, "train_counts": fitted.train_counts}
     return save_artifact(
@@ -261,6 +284,7 @@ def save_coder(
         },
         recipe=recipe_table(fitted.recipe),
         inputs=inputs,
+        beside=card_files(card_of(fitted)),
         facts={
             **fitted.facts,
             "codes": len(fitted.codes),
@@ -278,26 +302,45 @@ def load_coder(path: Path | str) -> FittedCoder:
             f"{path} was written by plant {artifact.manifest.plant_version}, whose coders this version does not read: "
             "fit it again with plant run, or open it with that version"
         )
-    codes = tuple(json.loads(artifact.text("codes.json")))
+    with well_formed(path):
+        coder = _opened(artifact)
+        _check(coder)
+    return coder
+
+
+def _opened(artifact: Artifact) -> FittedCoder:
+    codes = tuple(artifact.table("codes.json"))
     known = Known(
         Vocab(tuple(artifact.text("vocab.txt").splitlines())),
         codes,
         codebook_from_jsonl(artifact.text("codebook.jsonl")),
     )
-    packed = unflattened(json.loads(artifact.text(SYSTEM)), under(artifact.tensors, "system."))
+    packed = unflattened(artifact.table(SYSTEM), under(artifact.tensors, "system."))
     facts = artifact.manifest.facts
     return FittedCoder(
-        recipe=recipe_from(artifact.manifest.recipe, where=f"{path}"),
+        recipe=recipe_from(artifact.manifest.recipe, where=f"{artifact.path}"),
         vocab=known.vocab,
         codebook=known.codebook,
         codes=codes,
         system=unpack_system(packed, known),
         thresholds=np.array(artifact.tensors["thresholds"]),
-        temperature=facts["temperature"],
+        temperature=float(facts["temperature"]),
         train_counts=np.array(artifact.tensors["train_counts"]),
-        train_documents=facts["train_documents"],
+        train_documents=int(facts["train_documents"]),
         facts=facts,
     )
+
+
+def _check(coder: FittedCoder) -> None:
+    """Refuse what no fitting leaves behind."""
+    check_length("thresholds", coder.thresholds, len(coder.codes), finite=True)
+    check_length("train_counts", coder.train_counts, len(coder.codes), finite=True)
+    if not all(isinstance(code, str) for code in coder.codes) or len(set(coder.codes)) < len(coder.codes):
+        raise ArtifactError("the codes of the folder are no distinct strings: make it again")
+    if not 0 < coder.temperature < float("inf"):
+        raise ArtifactError("the temperature of the folder is not above 0: make it again")
+    if not isinstance(coder.facts.get("threshold_origin", ""), str) or coder.train_documents < 0:
+        raise ArtifactError("the facts of the folder are of wrong kinds: make it again")
 
 
 CODER = Kind(KIND, save_coder, load_coder)

@@ -21,6 +21,7 @@ from plant.codes.synonyms import read_synonyms, spoken
 from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
 from plant.recipe import schema
+from plant.store.checks import check_length, check_numbers, check_starts
 from plant.store.ragged import Ragged
 from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem, under
 from plant.text.folding import fold
@@ -238,6 +239,10 @@ def fit_dictionary(view: TrainingView, recipe: schema.Naming, *, progress: Progr
 def unpack_dictionary(packed: PackedSystem, known: Known) -> DictionarySystem:
     """The system that `pack` took apart."""
     layers = tuple(_unpacked(under(packed.arrays, f"layer{number}.")) for number in range(packed.options["layers"]))
+    check_length("frequencies", packed.arrays["frequencies"], len(known.codes), finite=True)
+    for layer in layers:
+        check_numbers("labels", layer.labels, len(known.codes))
+        check_numbers("wording", layer.wording, len(layer.wordings))
     return DictionarySystem(layers, np.asarray(packed.arrays["frequencies"]), known.vocab)
 
 
@@ -382,6 +387,7 @@ def _packed(entries: Entries) -> dict[str, NDArray[Any]]:
 
 
 def _unpacked(arrays: Mapping[str, NDArray[Any]]) -> Entries:
+    check_starts("word_starts", arrays["word_starts"], len(arrays["words"]))
     words, bounds = arrays["words"].tobytes(), arrays["word_starts"].tolist()
     texts = [words[first:last].decode() for first, last in pairwise(bounds)]
     capitals = arrays["capitals"].tolist()

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, TrainingView
+from plant.store.checks import check_length
 from plant.systems.system import Growth, Known, PackedSystem
 from plant.systems.widened import WidenedSystem, widened
 
@@ -59,4 +60,5 @@ def fit_prior(view: TrainingView) -> PriorSystem:
 
 def unpack_prior(packed: PackedSystem, known: Known) -> PriorSystem:
     """The prior that `pack` took apart."""
+    check_length("shares", packed.arrays["shares"], len(known.codes), finite=True)
     return PriorSystem(np.asarray(packed.arrays["shares"]))

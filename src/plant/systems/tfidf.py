@@ -13,6 +13,7 @@ from plant.data.ngrams import NgramTable, count_ngrams, find_ngrams
 from plant.data.vectors import TextVectors
 from plant.errors import InputError, RecipeError
 from plant.recipe import schema
+from plant.store.checks import check_length, check_numbers, check_starts
 from plant.store.ragged import Ragged, offsets
 from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem
 from plant.systems.widened import WidenedSystem, widened
@@ -156,6 +157,11 @@ def unpack_tfidf(packed: PackedSystem, known: Known) -> TfidfSystem:
     """The system that `pack` took apart."""
     arrays = packed.arrays
     table = NgramTable(packed.options["vocab_size"], packed.options["longest"], arrays["keys"], arrays["idf"])
+    check_starts("starts", arrays["starts"], len(arrays["columns"]), rows=len(known.codes))
+    check_numbers("columns", arrays["columns"], len(table))
+    check_length("weights", arrays["weights"], len(arrays["columns"]), finite=True)
+    check_length("idf", arrays["idf"], len(table), finite=True)
+    check_length("intercepts", arrays["intercepts"], len(known.codes), finite=True)
     parts = (arrays["weights"], arrays["columns"], arrays["starts"])
     weights = csr_array(parts, shape=(len(known.codes), len(table)))
     return TfidfSystem(table, Linear(weights, arrays["intercepts"]))

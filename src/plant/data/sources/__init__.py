@@ -13,7 +13,7 @@ from plant.data.sources.mimic3 import is_mimic3, open_mimic3
 from plant.data.sources.mimic4 import is_mimic4, open_mimic4
 from plant.data.sources.options import LabelSet, SourceOptions
 from plant.data.sources.tables import open_folder, open_table, tables_of
-from plant.errors import InputError, unknown
+from plant.errors import InputError, quoted_path, unknown
 from plant.types import Progress, silent
 
 __all__ = ["EMBEDDED", "PUBLISHED", "LabelSet", "Source", "SourceOptions", "checked", "open_source"]
@@ -61,7 +61,7 @@ def open_source(name: str, *, options: SourceOptions | None = None, progress: Pr
     if path.is_dir():
         return _open_folder(path, options, progress)
     if not path.exists():
-        raise InputError(f"there is no file or folder {name!r} ('demo' is the embedded corpus)")
+        raise InputError(f"there is no file or folder {quoted_path(name)!r} ('demo' is the embedded corpus)")
     return open_table(path, options)
 
 
@@ -77,7 +77,7 @@ def _named(path: Path, options: SourceOptions, progress: Progress) -> Source:
     if options.source not in PUBLISHED:
         raise InputError(unknown("source", options.source, PUBLISHED))
     if not path.is_dir():
-        raise InputError(f"{options.source} is read from a folder; {str(path)!r} is none")
+        raise InputError(f"{options.source} is read from a folder; {quoted_path(path)!r} is none")
     recognises = PUBLISHED[options.source].recognises
     folder = next((place for place in _places(path) if recognises(place)), path)
     return PUBLISHED[options.source].open(folder, options, progress)

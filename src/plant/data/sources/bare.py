@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, runtime_checkable
 
-from plant.data.notes import checked
+from plant.data.notes import Skipped, checked
 from plant.data.sources.columns import USUAL, find_columns, note_maker
 from plant.data.sources.delimited import Dialect
-from plant.data.sources.files import named_rows, read_text, stem_of, suffix_of
+from plant.data.sources.files import BYTE_ORDER_MARK, MAX_ROW, NOT_UTF8, named_rows, read_text, stem_of, suffix_of
 from plant.data.sources.options import SourceOptions
 from plant.data.sources.records import Placed, by_column, records
-from plant.errors import InputError
+from plant.errors import InputError, quoted, quoted_path
 from plant.types import Note
 
 STDIN = "standard input"
@@ -23,41 +23,46 @@ COLUMN = re.compile(r"[\w.-]+")
 
 
 def read_texts(
-    name: str, *, text_column: str = "", id_column: str = "", stream: TextIO | None = None
+    name: str,
+    *,
+    text_column: str = "",
+    id_column: str = "",
+    stream: "Bytes | None" = None,
+    skipped: Skipped | None = None,
 ) -> Iterator[Note]:
-    """The notes of a file, or of standard input where the name is `-`.
+    """The notes of a file, or of standard input where the name is `-`; `skipped` is told of notes that are no use.
 
     Standard input is JSON lines, a CSV or TSV table with a line of column names, or else one plain text.
     """
     options = SourceOptions(text_column=text_column, id_column=id_column)
     path = Path(name)
     if name == "-":
-        return checked(_from_stream(stream or sys.stdin, options))
+        return checked(_from_stream(_Stream(stream or sys.stdin.buffer), options), skipped=skipped)
     if not path.is_file():
-        raise InputError(f"no file {name!r} of texts")
+        raise InputError(f"no file {quoted_path(name)!r} of texts")
     if suffix_of(path) in ("txt", ""):
-        return checked(iter([Note(stem_of(path), read_text(path))]))
-    return checked(_from_records(records(path), options, name=stem_of(path)))
+        return checked(iter([Note(stem_of(path), read_text(path))]), skipped=skipped)
+    return checked(_from_records(records(path), options, name=stem_of(path)), skipped=skipped)
 
 
-def _from_stream(stream: TextIO, options: SourceOptions) -> Iterator[Note]:
-    first = stream.readline()
+def _from_stream(stream: "_Stream", options: SourceOptions) -> Iterator[Note]:
+    first = stream.first_line()
     if first.lstrip().startswith("{"):
-        return _from_records(_json_lines(chain([first], stream)), options, name="stdin")
+        return _from_records(_json_lines(stream.lines()), options, name="stdin")
     if delimiter := _delimiter(first, options):
-        rows = named_rows(_Encoded(first, stream), Dialect(delimiter), where=STDIN)
+        rows = named_rows(stream, Dialect(delimiter), where=STDIN)
         return _from_records(by_column(rows, where=STDIN), options, name="stdin")
     if options.text_column or options.id_column:
         asked = options.text_column or options.id_column
-        raise InputError(f"{STDIN} has no column {asked!r}: its first line is neither JSON nor names of columns")
-    return iter([Note("stdin", first + stream.read())])
+        raise InputError(f"{STDIN} has no column {quoted(asked)}: its first line is neither JSON nor names of columns")
+    return iter([Note("stdin", stream.text())])
 
 
 def _delimiter(line: str, options: SourceOptions) -> str:
     """What separates the columns that a line names; empty where it is no such line but the beginning of a text."""
     named = {options.text_column} if options.text_column else set(USUAL["text"])
     for delimiter in (",", "\t"):
-        names = [name.strip('"') for name in line.strip("\ufeff\r\n").split(delimiter)]
+        names = [name.strip('"') for name in line.strip("\r\n").split(delimiter)]
         alone = len(names) == 1 and names[0] not in ("text", options.text_column)  # a text may begin with "Note"
         like_names = bool(options.text_column) or all(map(COLUMN.fullmatch, names))
         if not alone and like_names and named & {*names, *(name.lower() for name in names)}:
@@ -65,16 +70,52 @@ def _delimiter(line: str, options: SourceOptions) -> str:
     return ""
 
 
-@dataclass
-class _Encoded:
-    """The bytes of a text stream whose first line was read already."""
+@runtime_checkable
+class Bytes(Protocol):
+    """Where bytes come from, by lines or by numbers."""
 
-    first: str
-    stream: TextIO
+    def readline(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass
+class _Stream:
+    """Bytes without a byte order mark, whose first line can be looked at before they are read."""
+
+    stream: Bytes
+    waiting: bytes = b""  # read from the stream, and not yet from here
+
+    def first_line(self) -> str:
+        self.waiting = self.stream.readline(MAX_ROW).removeprefix(BYTE_ORDER_MARK)
+        return self.waiting.decode("utf-8", "replace")
+
+    def lines(self) -> Iterator[str]:
+        for number, line in enumerate(chain([self._rest()], iter(self._line, b"")), start=1):
+            yield _decoded(line, number)
+
+    def text(self) -> str:
+        content = self._rest() + self.stream.read(MAX_ROW)
+        if self.stream.read(1):
+            raise InputError(f"{STDIN} is longer than {MAX_ROW:,} bytes: too long for one note")
+        return _decoded(content, 1)
 
     def read(self, size: int, /) -> bytes:
-        start, self.first = self.first.removeprefix("\ufeff"), ""
-        return (start or self.stream.read(size)).encode("utf-8", "surrogatepass")
+        return self._rest() or self.stream.read(size)
+
+    def _rest(self) -> bytes:
+        rest, self.waiting = self.waiting, b""
+        return rest
+
+    def _line(self) -> bytes:
+        return self.stream.readline(MAX_ROW)
+
+
+def _decoded(content: bytes, line: int) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad = line + content.count(b"\n", 0, error.start)
+        raise InputError(f"{STDIN}, line {bad} {NOT_UTF8}") from error
 
 
 def _from_records(rows: Iterator[Placed], options: SourceOptions, *, name: str) -> Iterator[Note]:
@@ -96,7 +137,7 @@ def _json_lines(lines: Iterator[str]) -> Iterator[Placed]:
 def _parsed(line: str, number: int) -> Mapping[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{STDIN}, line {number} is not JSON: write one object per line") from error
     if not isinstance(record, dict):
         raise InputError(f"{STDIN}, line {number} is not a JSON object")

@@ -1,6 +1,6 @@
 """The code book of a source: a file that the user names, the table beside the notes, or the official names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +9,10 @@ from plant.codes.files import read_codebook
 from plant.codes.icd import codebook_for, guess_system, normalise
 from plant.codes.systems import normal_form
 from plant.data.sources.options import SourceOptions
-from plant.errors import CodeError
+from plant.errors import CodeError, InputError
 
 TABLE = "labels.tsv"
+SEPARATORS = ("|", ",", ";", "\t", " ", "+", "~", "#")
 
 
 def given_book(options: SourceOptions, *, folder: Path | None = None, system: str = "") -> CodeBook | None:
@@ -45,6 +46,20 @@ def named_book(book: CodeBook | None, codes: Sequence[str]) -> CodeBook:
         synonyms={**official.synonyms, **book.synonyms},
         parents={**official.parents, **book.parents},
     )
+
+
+def check_separator(codes: Collection[str]) -> None:
+    """Refuse cells of several codes that were taken for one: apart they are codes of a known system, as one of none."""
+    if guess_system(codes) != "other":
+        return
+    for separator in SEPARATORS:
+        joined = [code for code in codes if separator in code]
+        apart = {part for code in codes for part in code.split(separator) if part.strip()}
+        if 2 * len(joined) > len(codes) and guess_system(apart) != "other":
+            raise InputError(
+                f"{len(joined):,} of {len(codes):,} codes hold {separator!r} and are codes of {guess_system(apart)} "
+                f"when parted there: give --separator {separator!r}"
+            )
 
 
 def spelled(code: str, system: str) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from plant.codes.icd import normalise
+from plant.codes.icd import KNOWN_SYSTEMS, normalise
 from plant.data.notes import Spans, gather_spans
 from plant.data.sources.options import SourceOptions
-from plant.errors import CodeError, InputError, quotable, unknown
+from plant.errors import CodeError, InputError, quoted, quoted_columns, reads_like_a_name, unknown_column
 from plant.types import Note, Span
 
 USUAL = MappingProxyType(
@@ -27,6 +27,10 @@ USUAL = MappingProxyType(
 
 NUMBERED = "-"
 """In place of a column of ids: the rows are numbered, whatever ids the table has."""
+
+LONGEST_CODE = 200  # characters; more is a text in the wrong column
+
+TOO_LARGE = 10**LONGEST_CODE
 
 Maker = Callable[[Mapping[str, Any], int, str], Note]
 
@@ -47,9 +51,11 @@ def find_columns(present: Sequence[str], options: SourceOptions, *, where: str) 
     """The columns that the options name, or else those of the usual names; only the text must be there."""
     text = _translated(options) or _column("text", options.text_column, present, where)
     if not text:
-        raise InputError(f"{where} has no column of texts; it has {_listed(present)}: name it with --text-column")
+        raise InputError(
+            f"{where} has no column of texts; it has {quoted_columns(present)}: name it with --text-column"
+        )
     if text not in present:
-        raise InputError(f"{where}: {unknown('column', text, map(quotable, present))}")
+        raise InputError(f"{where}: {unknown_column(text, present)}")
     return Columns(
         id="" if options.id_column == NUMBERED else _column("id", options.id_column, present, where),
         text=text,
@@ -88,14 +94,10 @@ def _translated(options: SourceOptions) -> str:
 def _column(part: str, named: str, present: Sequence[str], where: str) -> str:
     if named:
         if named not in present:
-            raise InputError(f"{where}: {unknown('column', named, map(quotable, present))}")
+            raise InputError(f"{where}: {unknown_column(named, present)}")
         return named
     folded = {name.lower(): name for name in reversed(present)}
     return next((folded[name] for name in USUAL[part] if name in folded), "")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(quotable(name)) for name in names) or "no columns"
 
 
 def _value(record: Mapping[str, Any], column: str) -> Any:
@@ -109,8 +111,8 @@ def _text(record: Mapping[str, Any], column: str, where: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, int):
-        return str(value)
-    raise InputError(f"{where}: {column!r} holds {type(value).__name__}, not a string")
+        return _digits(value, where)
+    raise InputError(f"{where}: {quoted(column)} holds {type(value).__name__}, not a string")
 
 
 def _codes(value: Any, separator: str, where: str) -> list[str]:
@@ -129,7 +131,13 @@ def _code(value: Any, where: str) -> str:
         return ""
     if not isinstance(value, str | int):
         raise InputError(f"{where}: a code is {type(value).__name__}, not a string")
-    return str(value).strip()
+    return value.strip() if isinstance(value, str) else _digits(value, where)
+
+
+def _digits(value: int, where: str) -> str:
+    if abs(value) >= TOO_LARGE:
+        raise InputError(f"{where}: a number is too long for an id or a code")
+    return str(value)
 
 
 def _json_list(cell: str, where: str) -> Any:
@@ -140,10 +148,16 @@ def _json_list(cell: str, where: str) -> Any:
 
 
 def _spelled(code: str, system: str, where: str) -> str:
-    """A code as its system spells it; without a system it stays as it is."""
+    """A code as its system spells it; a code of the house's own stays as it is, a sentence is no code."""
+    if len(code) > LONGEST_CODE:
+        raise InputError(f"{where}: a code has {len(code):,} characters: is this the column of codes?")
+    if not system:
+        return code
     try:
-        return normalise(code, system) if system else code
+        return normalise(code, system)
     except CodeError as error:
+        if reads_like_a_name(code) and system in KNOWN_SYSTEMS:
+            return code
         raise InputError(f"{where}: {error}") from error
 
 
@@ -152,6 +166,8 @@ def _evidence(value: Any, system: str, where: str) -> Spans:
         value = _json_list(value, where)
     try:
         return gather_spans(_mark(mark, system, where) for mark in value)
+    except InputError:
+        raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         shape = '[{"start": 0, "end": 7, "label": "I10"}, ...]'
         raise InputError(f"{where}: evidence is not written as {shape}") from error

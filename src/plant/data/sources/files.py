@@ -16,7 +16,7 @@ from plant.errors import InputError
 MAX_ROW = 50_000_000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BUFFER = 1 << 20
-FREE_BYTES = 1 << 28  # a small file may be as well packed as it likes
+FREE_BYTES = 1 << 26  # a small file may be as well packed as it likes
 MAX_RATIO = 200  # notes pack 3 to 10 times; gzip's best, on nothing but zeros, is 1,030
 NOT_UTF8 = "is not UTF-8: convert the file, for example with iconv -f latin1 -t utf-8"
 
@@ -129,6 +129,8 @@ def _json_object(line: bytes, where: str) -> dict[str, Any]:
         raise InputError(f"{where} {NOT_UTF8}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{where} is not valid JSON: {error.msg} at column {error.colno}") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise InputError(f"{where} is not valid JSON: a number is too long") from error
     except RecursionError as error:
         raise InputError(f"{where} is not valid JSON: brackets in brackets without end") from error
     if not isinstance(value, dict):

@@ -9,7 +9,7 @@ from plant.codes.codebook import CodeBook
 from plant.data.notes import Source, Spans
 from plant.data.sources.files import MAX_ROW, read_text
 from plant.data.sources.repeats import REPEATS, without_repeats
-from plant.errors import InputError
+from plant.errors import InputError, quoted
 from plant.types import Note
 
 HEADERS = ("file", "filename", "articleid", "clinical_case")  # how the first line of a table begins if it names columns
@@ -48,7 +48,7 @@ def read_codes_of(texts: Collection[str], table: Path, spell: Callable[[str], st
     by_note: dict[str, dict[str, None]] = {}
     for place, (note, code, *_) in table_lines(table, cells=2):
         if note.strip() not in texts:
-            raise InputError(f"{place}: note {note.strip()!r} has no text file: is the download complete?")
+            raise InputError(f"{place}: note {quoted(note.strip())} has no text file: is the download complete?")
         by_note.setdefault(note.strip(), {})[spell(code.strip())] = None
     return {note: tuple(codes) for note, codes in by_note.items()}
 

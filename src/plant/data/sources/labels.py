@@ -40,7 +40,13 @@ def limit_codes(source: Source, options: SourceOptions) -> Source:
     """
     if not asks_for_fewer(options):
         return source
-    kept = choose_codes(Counter(code for note in source.notes() for code in note.codes), options)
+    counts = Counter(code for note in source.notes() for code in note.codes)
+    kept = choose_codes(counts, options)
+    if counts and kept.isdisjoint(counts):
+        raise InputError(
+            f"no code is left of {len(counts):,}: the most frequent stands in {max(counts.values()):,} notes; choose a "
+            "lower --min-code-count, or other codes with --codes-file"
+        )
 
     def notes() -> Iterator[Note]:
         for note in source.notes():

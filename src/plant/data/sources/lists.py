@@ -8,7 +8,7 @@ from plant.data.notes import Source
 from plant.data.sources.files import csv_rows
 from plant.data.sources.options import LabelSet
 from plant.data.sources.records import records
-from plant.errors import InputError
+from plant.errors import InputError, quoted
 from plant.types import Note
 
 PUBLISHED = {"full": ("full",), "top50": ("50", "top50"), "rare50": ("rare50", "50l")}
@@ -27,7 +27,9 @@ def read_splits(path: Path, label_set: LabelSet) -> dict[str, str]:
     splits: dict[str, str] = {}
     for place, identifier, split in _from_lists(path, label_set) if path.is_dir() else _from_table(path):
         if splits.setdefault(identifier, split) != split:
-            raise InputError(f"{place}: id {identifier!r} is in split {splits[identifier]!r} and in {split!r}")
+            raise InputError(
+                f"{place}: id {quoted(identifier)} is in split {quoted(splits[identifier])} and in {quoted(split)}"
+            )
     if not splits:
         names = ", ".join(f"{split}_{PUBLISHED[label_set][0]}_hadm_ids.csv" for split in ("train", "dev", "test"))
         raise InputError(f"{path} holds no splits; expected are {names}, or one table with the columns id and split")

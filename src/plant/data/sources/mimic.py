@@ -15,7 +15,7 @@ from plant.data.sources.files import MAX_ROW, csv_rows
 from plant.data.sources.labels import choose_codes
 from plant.data.sources.lists import find_lists, read_splits
 from plant.data.sources.options import SourceOptions
-from plant.errors import CodeError, InputError, quotable, unknown
+from plant.errors import CodeError, InputError, unknown, unknown_column
 from plant.types import Note, Progress
 
 DEEPEST = 5  # from the folder that a mirror of physionet.org makes down to its tables
@@ -83,7 +83,7 @@ def table_rows(path: Path, names: tuple[str, ...], *, limit: int = MAX_ROW) -> I
     folded = [name.strip().lower() for name in header]
     for name in names:
         if name not in folded:
-            raise InputError(f"{path}: {unknown('column', name, map(quotable, folded))}")
+            raise InputError(f"{path}: {unknown_column(name, folded)}")
     pick = itemgetter(*(folded.index(name) for name in names))
     for line, row in rows:
         if len(row) != len(header):

@@ -11,7 +11,7 @@ from plant.evaluate.report.content import Report, report_table
 from plant.evaluate.report.markdown import markdown_of
 from plant.evaluate.report.plots import plots_of
 from plant.evaluate.report.words import count, facts_of, interval, number, share
-from plant.store.artifact import atomic_file
+from plant.store.artifact import atomic_files
 
 CARDS = ("MAP", "micro-F1", MACRO_F1, "P@15", "P@8", "P@5")
 CAPTIONS = {
@@ -27,8 +27,9 @@ CAPTIONS = {
 def write_report(report: Report, folder: Path | str) -> Path:
     """Write `report.html`, `report.md` and `report.json`; the path of the first."""
     folder = Path(folder)
-    for name, text in (("json", json_of(report)), ("md", markdown_of(report)), ("html", html_of(report))):
-        with atomic_file(folder / f"report.{name}") as temporary:
+    texts = {"json": json_of(report), "md": markdown_of(report), "html": html_of(report)}
+    with atomic_files([folder / f"report.{name}" for name in texts]) as temporaries:
+        for temporary, text in zip(temporaries, texts.values(), strict=True):
             temporary.write_text(text, encoding="utf-8")
     return folder / "report.html"
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.errors import InputError
+from plant.errors import InputError, quoted
 from plant.evaluate.scores.forms import RankedLists
 from plant.evaluate.scores.lists import Lists, taken
 from plant.evaluate.scores.rows import identifier_of, is_table, json_rows, list_of, number_of, table_rows
@@ -75,7 +75,7 @@ def read_gold(path: Path | str) -> dict[str, tuple[str, ...]]:
     for number, row in json_rows(path):
         identifier = identifier_of(row, path, number)
         if identifier in gold:
-            raise InputError(f"{path}, line {number}: a second note with the id {identifier!r}")
+            raise InputError(f"{path}, line {number}: a second note with the id {quoted(identifier)}")
         gold[identifier] = tuple(dict.fromkeys(_gold_codes(row, path, number)))
     return gold
 

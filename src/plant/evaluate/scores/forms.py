@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.errors import InputError
+from plant.errors import InputError, quoted
 from plant.evaluate.scores.lists import Lists, Mask
 from plant.store.ragged import offsets
 
@@ -325,7 +325,7 @@ def check_scores(values: NDArray[np.floating], ids: tuple[str, ...]) -> None:
         if bad.any():
             row = rows.start + int(bad.argmax())
             raise InputError(
-                f"the scores of document {ids[row]!r} (row {row}) hold NaN: mend the system that wrote them"
+                f"the scores of document {quoted(ids[row])} (row {row}) hold NaN: mend the system that wrote them"
             )
 
 

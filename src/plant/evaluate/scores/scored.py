@@ -16,6 +16,7 @@ from plant.errors import InputError
 from plant.evaluate.scores.forms import Constant, Dense, RankedLists, check_scores, ranked
 from plant.evaluate.scores.lists import Lists, Mask, lists_of
 from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
+from plant.store.checks import check_length, check_numbers, check_starts, well_formed
 
 KIND = "predictions"
 
@@ -140,7 +141,16 @@ def save_scored(scored: Scored, path: Path | str, *, recipe: Mapping[str, Any], 
 def load_scored(path: Path | str) -> Scored:
     """Open a predictions folder; a dense matrix stays on disk and is read block by block."""
     artifact = open_artifact(path, KIND)
-    names = json.loads(artifact.text("documents.json"))
+    with well_formed(path):
+        scored = _opened(artifact)
+        check_starts("gold_starts", scored.gold.starts, len(scored.gold.labels), rows=len(scored.ids))
+        check_numbers("gold_labels", scored.gold.labels, len(scored.codes))
+        check_length("train_counts", scored.train_counts, len(scored.codes))
+    return scored
+
+
+def _opened(artifact: Artifact) -> Scored:
+    names = artifact.table("documents.json")
     facts, tensors = artifact.manifest.facts, artifact.tensors
     return Scored(
         ids=tuple(names["ids"]),

@@ -1,0 +1,445 @@
+"""Bad input, generated: files, options, recipes, manifests and arrays, and what one attempt with them leaves behind."""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from plant.cli.main import main
+from plant.store.artifact import MANIFEST, TENSORS, open_artifact, save_artifact
+
+CANARY = "QZCANARYZQ"
+ODD = [
+    "",
+    " ",
+    "-",
+    "\ud800",
+    "\x00",
+    "﻿",
+    "é",
+    "1" * 300,
+    "[",
+    "{",
+    '"',
+    "NaN",
+    "-1",
+    "0",
+    "1e999",
+    "../x",
+    "a" * 5000,
+    "\t",
+]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Files, a command over them, and what it is fed with."""
+
+    files: Mapping[str, bytes]
+    arguments: tuple[str, ...]
+    stdin: bytes = b""
+    quiet: bool = True  # what it prints is not the notes themselves
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended, what it printed, and the names that were not there before."""
+
+    code: int
+    printed: str
+    new: frozenset[str]
+    crash: str = ""
+    fault: list[str] = field(default_factory=list)
+
+
+def faults(attempt: Attempt, outcome: Outcome) -> list[str]:
+    """All that must not be, in words."""
+    wrong = []
+    if outcome.crash:
+        wrong.append(f"traceback: {outcome.crash}")
+    if outcome.code not in (0, 2):
+        wrong.append(f"exit code {outcome.code}")
+    if CANARY in outcome.crash or (attempt.quiet and CANARY in outcome.printed):
+        wrong.append("a word of a note was printed")
+    if outcome.code != 0 and outcome.new:
+        wrong.append(f"left behind: {sorted(outcome.new)}")
+    if any(Path(name).name.startswith(".") for name in outcome.new):
+        wrong.append(f"half-written: {sorted(outcome.new)}")
+    return wrong
+
+
+def outcome_of(attempt: Attempt, things: Mapping[str, Path]) -> Outcome:
+    """Run the command in a folder of its own, in which `things` stand under their names."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as name, contextlib.chdir(name):
+        for file, content in attempt.files.items():
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).write_bytes(content)
+        for thing, path in things.items():
+            if not Path(thing).exists():
+                Path(thing).symlink_to(path)
+        before = set(_names())
+        code, printed, crash = _called(attempt)
+        return Outcome(code, printed, frozenset(_names()).difference(before), crash)
+
+
+def _names() -> Iterator[str]:
+    for folder, folders, files in os.walk("."):
+        yield from (os.path.join(folder, name) for name in (*folders, *files))
+
+
+def _called(attempt: Attempt) -> tuple[int, str, str]:
+    printed, before = io.StringIO(), sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(attempt.stdin), encoding="utf-8")
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            main(list(attempt.arguments))
+    except SystemExit as end:
+        return int(end.code or 0), printed.getvalue(), ""
+    except BaseException:
+        return 1, printed.getvalue(), traceback.format_exc(limit=-3)
+    finally:
+        sys.stdin = before
+    raise AssertionError("a command ends the program")
+
+
+# what stands in cells, lines and options
+
+words = st.sampled_from(["fever", "cough", "pain", CANARY, "no", "wrist", "é", "123"])
+texts = st.lists(words, min_size=1, max_size=4).map(lambda parts: f"{parts[0]} {CANARY} {' '.join(parts[1:])} was seen")
+codes = st.sampled_from(["I10", "E11.9", "J18.9", "HOSP-77", "I10;E11.9", "I10|E11.9", "", "8500/3", "250.00", " I10 "])
+odd = st.sampled_from(ODD)
+splits = st.sampled_from(["train", "dev", "test", "", "train ", "fold 1"])
+columns = st.sampled_from(
+    ["id", "text", "codes", "split", "group", "evidence", "labels", "note", "x", "TEXT", "", CANARY + " a b"]
+)
+cells = st.one_of(texts, codes, odd, splits, st.integers(-5, 10**6).map(str))
+
+
+@st.composite
+def delimited(draw: st.DrawFn) -> bytes:
+    """A table that is nearly right: names may be missing, rows too long, quotes open, bytes foreign."""
+    mark = draw(st.sampled_from([",", ",", ",", "\t", ";"]))
+    header = draw(st.one_of(st.just(["id", "text", "codes", "split"]), st.lists(columns, min_size=0, max_size=5)))
+    rows = draw(st.lists(_rows(len(header)), max_size=6))
+    quote = draw(st.booleans())
+    lines = [header, *rows] if draw(st.integers(0, 9)) else rows
+    text = "\n".join(mark.join(f'"{cell}"' if quote else cell for cell in row) for row in lines)
+    return draw(damaged(text.encode("utf-8", "surrogatepass")))
+
+
+@st.composite
+def _rows(draw: st.DrawFn, width: int) -> list[str]:
+    if width == 4 and draw(st.integers(0, 3)):
+        return [f"n{draw(st.integers(0, 8))}", draw(texts), draw(codes), draw(splits)]
+    return draw(st.lists(cells, min_size=max(0, width - 1), max_size=width + 1))
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts, codes, odd),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(columns, inner, max_size=3)),
+    max_leaves=6,
+)
+marks = st.lists(st.fixed_dictionaries({"start": values, "end": values, "label": st.one_of(codes, texts)}), max_size=2)
+
+
+@st.composite
+def json_lines(draw: st.DrawFn) -> bytes:
+    """Lines of JSON that are nearly notes."""
+    lines = draw(st.lists(st.one_of(_note(), st.dictionaries(columns, values, max_size=4), values), max_size=5))
+    return draw(damaged("\n".join(json.dumps(line) for line in lines).encode()))
+
+
+@st.composite
+def _note(draw: st.DrawFn) -> dict[str, Any]:
+    note: dict[str, Any] = {"id": f"n{draw(st.integers(0, 9))}", "text": draw(texts), "codes": [draw(codes)]}
+    if draw(st.booleans()):
+        note |= draw(st.dictionaries(columns, values, max_size=2))
+    if draw(st.integers(0, 4)) == 0:
+        note["evidence"] = draw(marks)
+    return note
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """Bytes, mostly as they are: else cut, with a foreign byte, or with a byte order mark."""
+    way = draw(st.integers(0, 11))
+    place = draw(st.integers(0, max(0, len(content))))
+    if way == 0:
+        return content[:place]
+    if way == 1:
+        return (
+            content[:place]
+            + draw(st.sampled_from([b"\xff", b"\x00", b'"', b"\n", b"\r", b"\xed\xa0\x80"]))
+            + content[place:]
+        )
+    return b"\xef\xbb\xbf" + content if way == 2 else content
+
+
+table_options = st.sampled_from(["--id-column", "--text-column", "--codes-column", "--split-column", "--group-column"])
+option_values = st.one_of(
+    columns, odd.filter(lambda text: "\x00" not in text), texts, st.sampled_from(["id", "text", "-", "codes"])
+)
+
+
+@st.composite
+def source_options(draw: st.DrawFn) -> tuple[str, ...]:
+    """Options of reading, some of them wrong."""
+    found: list[str] = []
+    for _ in range(draw(st.integers(0, 3))):
+        pair = draw(
+            st.one_of(
+                st.tuples(table_options, option_values),
+                st.tuples(st.just("--system"), st.sampled_from(["icd10cm", "icdo3", "other", "icd11", ""])),
+                st.tuples(st.just("--separator"), st.sampled_from([";", "", "|", "\ud800", " "])),
+                st.tuples(
+                    st.sampled_from(["--fit", "--choose", "--report"]),
+                    st.one_of(splits, texts, odd.filter(_is_argument)),
+                ),
+                st.tuples(
+                    st.sampled_from(["--min-code-count", "--max-row"]), st.one_of(odd.filter(_is_argument), texts)
+                ),
+                st.tuples(st.just("--label-set"), st.sampled_from(["top50", "rare50", "full", "x y"])),
+                st.tuples(
+                    st.just("--set"),
+                    st.sampled_from(["prepare.min_count=1", "prepare.seed=-1", "x=1", "=", "seed=a b c d"]),
+                ),
+                st.tuples(st.just("--make-splits"), st.sampled_from(["stratified", "random", "none"])),
+            )
+        )
+        found += [f"{pair[0]}={pair[1]}"]
+    return tuple(found)
+
+
+def _is_argument(text: str) -> bool:
+    return "\x00" not in text
+
+
+@st.composite
+def reading(draw: st.DrawFn) -> Attempt:
+    """A corpus that is read."""
+    name, content = draw(
+        st.one_of(
+            st.tuples(st.sampled_from(["x.csv", "x.tsv", "x.csv.gz", "x.parquet", "x.txt"]), delimited()),
+            st.tuples(st.sampled_from(["x.jsonl", "x.ndjson", "x.jsonl.gz"]), json_lines()),
+        )
+    )
+    files = {name: content}
+    options = list(draw(source_options()))
+    for option, file in (("--codebook", "book.csv"), ("--splits", "splits.csv"), ("--codes-file", "codes.txt")):
+        if draw(st.integers(0, 5)) == 0:
+            files[file] = draw(delimited())
+            options += [option, file]
+    return Attempt(files, ("prepare", draw(st.sampled_from([name, ".", name])), "--out", "new/out", *options))
+
+
+@st.composite
+def coding(draw: st.DrawFn) -> Attempt:
+    """Texts that are coded, from a file or from standard input."""
+    name, content = draw(
+        st.one_of(
+            st.tuples(st.sampled_from(["x.csv", "x.tsv", "x.txt"]), delimited()),
+            st.tuples(st.just("x.jsonl"), json_lines()),
+        )
+    )
+    options = [
+        f"{option}={draw(option_values)}" for option in ("--text-column", "--id-column") if draw(st.integers(0, 5)) == 0
+    ]
+    options += draw(
+        st.sampled_from(
+            [
+                [],
+                ["--top", "0"],
+                ["--top", "-1"],
+                ["--int8"],
+                ["--skip-bad", "bad.jsonl"],
+                ["--explainer", "contribution"],
+                ["--explainer", "x"],
+            ]
+        )
+    )
+    out = draw(st.sampled_from(["new.jsonl", "new.parquet", name, "deep/new.jsonl", "new.txt"]))
+    given = draw(st.booleans())
+    coder = draw(st.sampled_from(["tfidf", "prior", "tfidf", "nothing", "corpus"]))
+    arguments = ("predict", coder, "-" if given else name, "--out", out, "--no-evidence", *options)
+    return Attempt({} if given else {name: content}, arguments, content if given else b"")
+
+
+@st.composite
+def measuring(draw: st.DrawFn) -> Attempt:
+    """Files of gold codes and predictions."""
+    files = {}
+    for file in ("gold", "found", "train"):
+        kind, content = draw(
+            st.one_of(st.tuples(st.just("tsv"), delimited()), st.tuples(st.just("jsonl"), json_lines()))
+        )
+        files[f"{file}.{kind}"] = content
+    gold, found, train = files
+    options = draw(
+        st.sampled_from(
+            [
+                (),
+                ("--train", train),
+                ("--codebook", train),
+                ("--cutoffs", "0"),
+                ("--cutoffs", "a b c d"),
+                ("--threshold", "nan"),
+                ("--report", "new"),
+                ("--submission", "new.tsv", "--top", "3"),
+            ]
+        )
+    )
+    verb = draw(st.sampled_from(["evaluate", "evaluate", "compare"]))
+    if verb == "compare":
+        return Attempt(files, ("compare", found, train, "--gold", gold, "--rounds", "3"))
+    return Attempt(files, ("evaluate", "--gold", gold, "--predictions", found, "--rounds", "0", *options))
+
+
+verbs = st.sampled_from(
+    [
+        "demo",
+        "prepare",
+        "relate",
+        "rank",
+        "pretrain",
+        "run",
+        "predict",
+        "explain",
+        "evaluate",
+        "compare",
+        "study",
+        "show",
+        "codes",
+        "parts",
+        "recipe",
+        "x",
+    ]
+)
+flags = st.sampled_from(
+    [
+        "--out",
+        "--recipe",
+        "--set",
+        "--top",
+        "--rounds",
+        "--device",
+        "--json",
+        "--code",
+        "--note",
+        "--html",
+        "--plot",
+        "--seed",
+        "--report",
+        "--gold",
+        "--help",
+        "--version",
+        "--x",
+        "--",
+    ]
+)
+
+
+@st.composite
+def commanding(draw: st.DrawFn) -> Attempt:
+    """Words of a command in no order; nothing that would be fitted is there to be read."""
+    word = st.one_of(
+        flags, texts, odd.filter(_is_argument), st.sampled_from(["nothing", "x.csv", "tfidf", "add", "show"])
+    )
+    rest = draw(st.lists(word, max_size=4))
+    verb = draw(verbs)
+    if verb in ("demo", "explain"):  # the one would fit a corpus, the other prints notes, as it should
+        rest.insert(0, "--no-such-option")
+    return Attempt({"x.csv": b"id,text,codes\n"}, (verb, *rest))
+
+
+toml_values = st.one_of(
+    st.integers(-3, 10**20).map(str),
+    st.floats().map(str),
+    texts.map(json.dumps),
+    st.sampled_from(
+        ["true", "[]", "{}", "[1, 'a']", "''", "1e400", "'plant'", "{name = 'cnn'}", "{name = 3}", "inf", "nan"]
+    ),
+)
+toml_keys = st.sampled_from(
+    [
+        "seed",
+        "extends",
+        "system",
+        "members",
+        "encoder",
+        "decoder",
+        "loss",
+        "fit.epochs",
+        "fit.batch",
+        "prepare.min_count",
+        "prepare.max_tokens",
+        "rank.epochs",
+        "choose.blend",
+        "naming.codes",
+        "x",
+        "encoder.name",
+        "encoder.options",
+        "decoder.size",
+        "candidates.scorers",
+        "tfidf.longest",
+    ]
+)
+
+
+@st.composite
+def cooking(draw: st.DrawFn) -> Attempt:
+    """Recipes with keys and values of all kinds."""
+    lines = [f"{key} = {draw(toml_values)}" for key in draw(st.lists(toml_keys, max_size=4))]
+    files = {
+        "mine.toml": draw(damaged("\n".join(lines).encode())),
+        "x.csv": b"id,text,codes\na,fever,I10\nb,cough,I10\n",
+    }
+    options = [f"--set={draw(toml_keys)}={draw(toml_values)}" for _ in range(draw(st.integers(0, 2)))]
+    return Attempt(files, ("relate", "nothing", "--out", "new", "--recipe", "mine.toml", *options))
+
+
+# folders that were changed after they were written
+
+
+def changed_manifest(folder: Path, to: Path, place: tuple[str, ...], value: Any, *, sealed: bool) -> None:
+    """A copy of an artifact whose manifest says something else at one place."""
+    shutil.copytree(folder, to)
+    manifest = json.loads((to / MANIFEST).read_text())
+    inner = manifest
+    for key in place[:-1]:
+        inner = inner.setdefault(key, {}) if isinstance(inner.get(key, {}), dict) else manifest
+    inner[place[-1]] = value
+    if not sealed:
+        manifest.pop("seal", None)
+    (to / MANIFEST).write_text(json.dumps(manifest))
+
+
+def changed_arrays(folder: Path, to: Path, name: str, place: int, value: float, way: str) -> None:
+    """A copy of an artifact one of whose arrays was changed by somebody who knows digests and seals."""
+    opened = open_artifact(folder)
+    tensors = {key: np.array(array) for key, array in opened.tensors.items()}
+    array = tensors[name]
+    if way == "value" and array.size:
+        with np.errstate(all="ignore"):
+            array.reshape(-1)[place % array.size] = np.float64(value).astype(array.dtype)
+    elif way == "cut":
+        tensors[name] = array[: len(array) // 2] if array.ndim else array
+    elif way == "type":
+        tensors[name] = array.astype(np.float64 if array.dtype.kind in "iu" else np.int64)
+    elif way == "shape":
+        tensors[name] = array.reshape(1, *array.shape)
+    else:
+        del tensors[name]
+    files = {file: opened.text(file) for file in opened.manifest.files if file != TENSORS}
+    manifest = opened.manifest
+    save_artifact(to, manifest.kind, tensors=tensors, files=files, recipe=manifest.recipe, facts=manifest.facts)

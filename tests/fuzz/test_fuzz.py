@@ -1,0 +1,210 @@
+"""Generated bad input over all verbs and loaders: no traceback, no word of a note, nothing half-written.
+
+`make fuzz` runs the campaign; the tests run a short form of it. `PLANT_FUZZ` is the number of attempts of each kind.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plant.coder import Coder
+from plant.data.store import save_corpus
+from plant.errors import PlantError
+from plant.recipe.reading import load_recipe
+from tests.fuzz import attempts
+from tests.fuzz.attempts import Attempt, Outcome, changed_arrays, changed_manifest, faults, outcome_of
+from tests.made_up import corpus_of, notes_of
+
+EXAMPLES = int(os.environ.get("PLANT_FUZZ", "25"))
+pytestmark = pytest.mark.usefixtures("unchecked", "compiled")
+campaign = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="PLANT_FUZZ" not in os.environ,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """Kernels that attempts need, compiled before the first of them."""
+    corpus_of(notes_of(3))
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Folders that are right: two coders and a corpus."""
+    folder = tmp_path_factory.mktemp("things")
+    notes = notes_of(40)
+    for recipe in ("tfidf", "prior", "dictionary"):
+        coder = Coder(recipe, "prepare.min_count=1", "naming.mined=false") if recipe == "dictionary" else Coder(recipe)
+        coder.fit([note.text for note in notes], [note.codes for note in notes], choose=0.2).save(folder / recipe)
+    save_corpus(corpus_of(notes), folder / "corpus", recipe={})
+    return {name: folder / name for name in ("tfidf", "prior", "dictionary", "corpus")}
+
+
+def holds(attempt: Attempt, things: Mapping[str, Path]) -> None:
+    outcome: Outcome = outcome_of(attempt, things)
+    assert not faults(attempt, outcome), (faults(attempt, outcome), attempt.arguments, outcome.printed[-300:])
+
+
+@campaign
+@given(attempt=attempts.reading())
+def test_a_corpus_is_read_or_refused(things: Mapping[str, Path], attempt: Attempt) -> None:
+    holds(attempt, things)
+
+
+@campaign
+@given(attempt=attempts.coding())
+def test_texts_are_coded_or_refused(things: Mapping[str, Path], attempt: Attempt) -> None:
+    holds(attempt, things)
+
+
+@campaign
+@given(attempt=attempts.measuring())
+def test_predictions_are_measured_or_refused(things: Mapping[str, Path], attempt: Attempt) -> None:
+    holds(attempt, things)
+
+
+@campaign
+@given(attempt=attempts.commanding())
+def test_commands_are_obeyed_or_refused(things: Mapping[str, Path], attempt: Attempt) -> None:
+    holds(attempt, things)
+
+
+@campaign
+@given(attempt=attempts.cooking())
+def test_recipes_are_understood_or_refused(things: Mapping[str, Path], attempt: Attempt) -> None:
+    holds(attempt, things)
+
+
+PLACES = [
+    ("kind",),
+    ("format",),
+    ("plant_version",),
+    ("recipe",),
+    ("inputs",),
+    ("facts",),
+    ("files",),
+    ("seal",),
+    ("x",),
+    ("facts", "temperature"),
+    ("facts", "train_documents"),
+    ("facts", "threshold_origin"),
+    ("facts", "codes"),
+    ("files", "vocab.txt"),
+    ("files", "tensors.safetensors"),
+    ("files", "../x"),
+    ("recipe", "seed"),
+    ("recipe", "x"),
+    ("recipe", "prepare", "max_tokens"),
+    ("inputs", "corpus"),
+]
+
+
+@campaign
+@given(
+    thing=st.sampled_from(["tfidf", "prior", "dictionary", "corpus"]),
+    place=st.sampled_from(PLACES),
+    value=attempts.values,
+    sealed=st.booleans(),
+)
+def test_a_changed_manifest_is_refused_or_harmless(
+    things: Mapping[str, Path], thing: str, place: tuple[str, ...], value: Any, sealed: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        changed_manifest(things[thing], Path(folder) / "it", place, value, sealed=sealed)
+        verb = ("show", "it") if thing == "corpus" else ("predict", "it", "x.csv", "--out", "new.jsonl")
+        attempt = Attempt({"x.csv": b"id,text\na,fever and cough\n"}, verb)
+        holds(attempt, {"it": Path(folder) / "it"})
+
+
+ARRAYS = {
+    "tfidf": (
+        "thresholds",
+        "train_counts",
+        "system.keys",
+        "system.idf",
+        "system.starts",
+        "system.columns",
+        "system.weights",
+        "system.intercepts",
+    ),
+    "prior": ("thresholds", "train_counts", "system.shares"),
+    "dictionary": (
+        "thresholds",
+        "system.frequencies",
+        "system.layer0.words",
+        "system.layer0.word_starts",
+        "system.layer0.wording",
+        "system.layer0.labels",
+        "system.layer0.found",
+        "system.layer0.right",
+    ),
+    "corpus": ("tokens", "token_starts", "labels", "label_starts", "char_starts", "text_starts", "split", "role"),
+}
+
+
+@campaign
+@given(data=st.data(), thing=st.sampled_from(sorted(ARRAYS)))
+def test_changed_arrays_are_refused_or_harmless(things: Mapping[str, Path], data: st.DataObject, thing: str) -> None:
+    name = data.draw(st.sampled_from(ARRAYS[thing]))
+    place, value = (
+        data.draw(st.integers(0, 10**6)),
+        data.draw(st.sampled_from([-1, 0, 1, 255, 2**31 - 1, -(2**31), 1e9])),
+    )
+    way = data.draw(st.sampled_from(["value", "value", "cut", "type", "shape", "gone"]))
+    with tempfile.TemporaryDirectory() as folder:
+        changed_arrays(things[thing], Path(folder) / "it", name, place, value, way)
+        verb = ("show", "it") if thing == "corpus" else ("predict", "it", "x.csv", "--out", "new.jsonl")
+        attempt = Attempt({"x.csv": b"id,text\na,worda wordb signc1x\n"}, verb)
+        holds(attempt, {"it": Path(folder) / "it"})
+
+
+@campaign
+@given(texts=attempts.values, codes=attempts.values, ids=attempts.values, top=attempts.values)
+def test_python_callers_get_value_errors_and_no_word_of_a_note(
+    things: Mapping[str, Path], texts: Any, codes: Any, ids: Any, top: Any
+) -> None:
+    coder = Coder.load(things["tfidf"])
+    for call in (
+        lambda: Coder("prior").fit(texts, codes),
+        lambda: coder.predict(texts, ids=ids, top=top),
+        lambda: coder.predict_proba(texts),
+        lambda: coder.score(texts, codes),
+        lambda: coder.explain(texts, codes),
+        lambda: coder.explained(texts, codes=codes),
+        lambda: coder.add_codes(texts),
+        lambda: load_recipe("prior", [str(texts)]),
+    ):
+        error = refusal_of(call)
+        assert error is None or (isinstance(error, ValueError) and attempts.CANARY not in str(error))
+
+
+def refusal_of(call: Callable[[], object]) -> PlantError | None:
+    try:
+        call()
+    except PlantError as error:
+        return error
+    return None
+
+
+def test_an_attempt_that_fails_would_be_seen(things: Mapping[str, Path]) -> None:
+    bad = Outcome(1, attempts.CANARY, frozenset({"./.half"}), "KeyError")
+    assert len(faults(Attempt({}, ()), bad)) == 5
+    good = outcome_of(
+        Attempt(
+            {"x.jsonl": json.dumps({"id": "a", "text": "worda"}).encode()},
+            ("predict", "tfidf", "x.jsonl", "--out", "new.jsonl"),
+        ),
+        things,
+    )
+    assert (good.code, good.new) == (0, {"./new.jsonl"})
