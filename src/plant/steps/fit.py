@@ -41,7 +41,7 @@ from plant.steps.views import VIEWS
 from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.bow import fit_bow
 from plant.systems.candidates import CandidatesSystem, columns_of
-from plant.systems.classifier import ClassifierSystem
+from plant.systems.classifier import ClassifierSystem, ready
 from plant.systems.coder import CODER, FittedCoder, add_codes
 from plant.systems.dictionary import fit_dictionary
 from plant.systems.fit_classifier import fit_classifier
@@ -101,7 +101,7 @@ def _classifier(work: Work) -> Fitted:
         work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress
     )
     fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, runtime=runtime)
-    return Fitted(ClassifierSystem(recipe, fitted.classifier, given, settings.device), fitted.history)
+    return Fitted(ready(ClassifierSystem(recipe, fitted.classifier, given, settings.device)), fitted.history)
 
 
 def _tfidf(work: Work) -> Fitted:
