@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plant.recipe.reading import load_recipe, named_recipes
 from plant.recipe.schema import Recipe
-from plant.steps.fit import STEPS
+from plant.steps.fit import every_step
 from plant.steps.predict import PREDICT
 from plant.steps.step import EVERYTHING, Step
 from plant.systems.members import member_recipes
@@ -39,7 +39,7 @@ def row(step: Step) -> str:
 
 def drawn() -> str:
     """The table of all steps."""
-    rows = [row(step) for step in (*STEPS, PREDICT)]
+    rows = [row(step) for step in (*every_step(), PREDICT)]
     return "\n".join(
         [BEGIN, "", "| step | needs | sections of the recipe | kept as |", "|---|---|---|---|", *rows, "", END]
     )

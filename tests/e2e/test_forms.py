@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plant.coder import Coder
-from plant.nn.forms import VARIABLE
+from plant.nn.host import VARIABLE
 from tests.made_up import notes_of
 
 SMALL = ("prepare.min_count=1", "fit.epochs=2", "rank.epochs=3", "fit.batch=8", "fit.frozen_epochs=1")

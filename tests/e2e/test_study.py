@@ -31,7 +31,7 @@ from plant.studies.study import (
     study,
 )
 from plant.studies.tables import write_study
-from plant.train.classifier import ClassifierEpoch
+from plant.train.history import ClassifierEpoch
 from tests.made_up import notes_of
 
 TINY = ("prepare.min_count=1", "vectors.size=8", "fit.epochs=1")

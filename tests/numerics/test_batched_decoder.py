@@ -12,7 +12,8 @@ from plant.nn.classifier import Classifier
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.encoders.cnn import CNN
-from plant.nn.forms import VARIABLE, compiled_for
+from plant.nn.forms import compiled_for
+from plant.nn.host import VARIABLE
 from plant.nn.losses import BCE
 from plant.nn.planting import batched, listed_torch, pairs
 from plant.nn.planting.ranker import RANKERS

@@ -9,7 +9,7 @@ import pytest
 from plant.cli.main import main
 from plant.recipe.reading import load_recipe, named_recipes
 from plant.recipe.schema import Rank, Recipe, Relate
-from plant.steps.fit import STEPS, fit_coder, plan_of
+from plant.steps.fit import every_step, fit_coder, plan_of
 from plant.steps.step import EVERYTHING, Root, Step, WalkSettings, Work, always, planned, walk
 from plant.store.artifact import save_artifact
 from plant.store.keeper import InFolder, Kind
@@ -144,7 +144,7 @@ def test_every_step_of_a_recipe_needs_only_what_its_plan_makes(name: str) -> Non
 
 def test_no_step_that_fits_sees_more_than_the_fitted_notes() -> None:
     held_out = {"corpus", "choosing"}
-    seeing = {step.name for step in STEPS if held_out & set(step.needs(Recipe()))}
+    seeing = {step.name for step in every_step() if held_out & set(step.needs(Recipe()))}
     assert seeing == {"view", "choosing", "unlabelled", "language-model", "transformer", "model", "coder"}
 
 
@@ -164,7 +164,7 @@ def test_members_with_different_relevance_keep_both(tmp_path: Path) -> None:
 
 
 def test_sections_that_a_step_declares_are_sections_of_recipes() -> None:
-    for step in STEPS:
+    for step in every_step():
         assert set(step.sections) <= set(EVERYTHING)
 
 

@@ -30,12 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from plant.evaluate.report.render import json_of, write_report
+    from plant.steps.fit import needs_torch
     from plant.steps.run import run as run_all
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     if not arguments.replace:
         check_same_recipe(out / "coder", recipe)
-    device = chosen_device(arguments)
+    device = chosen_device(arguments) if arguments.device or needs_torch(recipe) else "cpu"
     with progress() as tell:
         name = Path(arguments.recipe).stem
         shared = Path(arguments.shared) if arguments.shared else None

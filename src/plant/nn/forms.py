@@ -1,21 +1,15 @@
 """Which form of a computation a device takes: kernels compiled for the CPU, or plain torch, which runs anywhere."""
 
-import os
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from plant.errors import InputError
-
-VARIABLE = "PLANT_FORMS"
+from plant.nn.host import plain_torch_asked
 
 
 def compiled_for(device: torch.device) -> bool:
     """Whether compiled kernels do the work: on a CPU, unless PLANT_FORMS=torch asks for what other devices run."""
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted not in ("", "torch"):
-        raise InputError(f"{VARIABLE} is {wanted!r}: set it to torch, for plain torch on the CPU too, or leave it out")
-    return device.type == "cpu" and not wanted
+    return not plain_torch_asked() and device.type == "cpu"
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:

@@ -42,14 +42,7 @@ class Relevance:
 
     def by_token(self) -> "TokenRelevance":
         """The same lists turned around: per token the labels that list it."""
-        labels, places = np.nonzero(self.scores)
-        tokens = self.tokens[labels, places]
-        order = np.argsort(tokens, kind="stable")
-        return TokenRelevance(
-            starts=np.searchsorted(tokens[order], np.arange(self.n_tokens + 1)),
-            labels=labels[order].astype(np.int32),
-            scores=self.scores[labels, places][order],
-        )
+        return lists_by_token(self.tokens, self.scores, n_tokens=self.n_tokens)
 
 
 @dataclass(frozen=True)
@@ -59,3 +52,15 @@ class TokenRelevance:
     starts: NDArray[np.int64]
     labels: NDArray[np.int32]
     scores: NDArray[np.float32]
+
+
+def lists_by_token(tokens: Tokens, scores: NDArray[np.float32], *, n_tokens: int) -> TokenRelevance:
+    """Lists of tokens [label, place] turned around; what scores 0 is not listed."""
+    labels, places = np.nonzero(scores)
+    listed = tokens[labels, places]
+    order = np.argsort(listed, kind="stable")
+    return TokenRelevance(
+        starts=np.searchsorted(listed[order], np.arange(n_tokens + 1)),
+        labels=labels[order].astype(np.int32),
+        scores=scores[labels, places][order],
+    )

@@ -17,9 +17,6 @@ from plant.evaluate.choosing.calibration import calibrated, fit_temperature, log
 from plant.evaluate.choosing.thresholds import best_threshold, tune_global_threshold, tune_label_thresholds
 from plant.evaluate.scores.forms import ranked
 from plant.evaluate.scores.lists import Lists
-from plant.nn.matching.naming import name_labels
-from plant.nn.parts import given as parts
-from plant.nn.parts.build import asked_for
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Choose, Recipe
 from plant.steps.candidates import (
@@ -30,30 +27,24 @@ from plant.steps.candidates import (
     plan_of_scorers,
     scorer_model,
 )
-from plant.steps.pretrain import PRETRAIN
-from plant.steps.rank import RANK
 from plant.steps.relate import RELATE, relate
 from plant.steps.step import EVERYTHING, Planned, Root, Step, WalkSettings, Work, always, planned, walk
-from plant.steps.transform import TRANSFORM
-from plant.steps.vectors import VECTORS
 from plant.steps.views import VIEWS
 from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.bow import fit_bow
 from plant.systems.candidates import CandidatesSystem, columns_of
-from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import CODER, FittedCoder, add_codes, add_recombined
 from plant.systems.dictionary import fit_dictionary
-from plant.systems.fit_classifier import fit_classifier
 from plant.systems.members import member_recipes, scorer_recipes
 from plant.systems.prior import fit_prior
 from plant.systems.system import FittedSystem, best_of_each, probabilities
 from plant.systems.tfidf import fit_tfidf
-from plant.train.classifier import ClassifierEpoch
-from plant.train.loop import Runtime
+from plant.train.history import ClassifierEpoch
 
 IN_LISTS = 20_000_000  # scores of choosing notes: beyond, a threshold is tuned on the best labels of each
 ACCEPTABLE = 200  # labels of a note that a threshold may accept
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
+WITHOUT_NETWORK = ("prior", "tfidf", "dictionary", "plant-bow")  # systems
 FALLBACK = "plant"  # in place of candidates where no word is marked and no code has a name
 CROSS_FITTED = ("candidates",)  # systems that choose their threshold on fitted notes, each held out in its turn
 
@@ -67,40 +58,16 @@ class Fitted:
     threshold: float | None = None  # where it was chosen by cross-fitting: no choosing notes are needed then
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What parts may ask for by name, and the step that makes it."""
-
-    step: str
-    unwrapped: Callable[[Any], Any]
-
-
-ASKED: Mapping[str, Asked] = {
-    "relevance": Asked("relevance", lambda named: named.thing),
-    "ranker": Asked("ranker", lambda named: named.thing.ranker),
-    "language_model": Asked("language-model", lambda pretrained: pretrained.model),
-    "transformer": Asked("transformer", lambda transformed: transformed.transformer),
-    "word_vectors": Asked("word-vectors", lambda named: named.thing),
-    "names": Asked("names", lambda names: names),
-}
-
-
-def asked_of(recipe: Recipe) -> tuple[str, ...]:
-    """What the parts of a recipe ask for, of all that steps make."""
-    asked = asked_for(recipe)
-    return tuple(name for name in ASKED if name in asked and (name != "word_vectors" or recipe.vectors.train))
-
-
 def _classifier(work: Work) -> Fitted:
-    view, choosing, recipe = work["view"], work["choosing"], work.recipe
-    made = {name: ASKED[name].unwrapped(work[ASKED[name].step]) for name in asked_of(recipe)}
-    given = parts.Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
-    name, settings = work.planned.name.partition("/")[0], work.settings
-    runtime = Runtime[ClassifierEpoch](
-        work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress
-    )
-    fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, runtime=runtime)
-    return Fitted(ClassifierSystem(recipe, fitted.classifier, given, settings.device), fitted.history)
+    from plant.steps.classifier import make_classifier  # torch, for those that need it
+
+    return Fitted(*make_classifier(work))
+
+
+def _needs_of_classifier(recipe: Recipe) -> tuple[str, ...]:
+    from plant.steps.classifier import needs_of_classifier
+
+    return needs_of_classifier(recipe)
 
 
 def _tfidf(work: Work) -> Fitted:
@@ -161,18 +128,9 @@ FITTERS: Mapping[str, Fitter] = {
     "candidates": Fitter(_candidates, _needs_of_candidates),
     "dictionary": Fitter(_dictionary, always("view")),
     "plant-bow": Fitter(_bow, always("view", "relevance")),
-    "classifier": Fitter(
-        _classifier, lambda recipe: ("view", "choosing", *(ASKED[name].step for name in asked_of(recipe)))
-    ),
+    "classifier": Fitter(_classifier, _needs_of_classifier),
 }
 
-NAMES = Step(
-    "names",
-    lambda work: name_labels(work["view"], work.recipe, work.progress),
-    always("view"),
-    sections=EVERYTHING,
-    files=lambda recipe: (recipe.naming.synonyms,),
-)
 MODEL = Step(
     "model",
     lambda work: FITTERS[work.recipe.system].make(work),
@@ -323,14 +281,28 @@ FIT = Step(
     kind=CODER,
     files=lambda recipe: further_files(_further_codes(recipe)),
 )
-OF_A_MEMBER = (RELATE, RANK, PRETRAIN, TRANSFORM, VECTORS, NAMES, MODEL)
-STEPS = (*VIEWS, *BY_CANDIDATES, *OF_A_MEMBER, FIT)
+
+
+def needs_torch(recipe: Recipe) -> bool:
+    """Whether steps of networks are among those of a recipe; torch takes seconds to load, and a quarter gigabyte."""
+    return recipe.system not in WITHOUT_NETWORK
 
 
 def steps_to_model(recipe: Recipe) -> tuple[Step, ...]:
     """The steps from views to the model of a recipe; one of no transformer does not say of what shape it is."""
+    if not needs_torch(recipe):
+        return RELATE, MODEL
+    from plant.steps.classifier import OF_NETWORKS, TRANSFORM, asked_of
+
     asked = asked_of(recipe) if recipe.system == "classifier" else ()
-    return tuple(step for step in OF_A_MEMBER if step is not TRANSFORM or "transformer" in asked)
+    return RELATE, *(step for step in OF_NETWORKS if step is not TRANSFORM or "transformer" in asked), MODEL
+
+
+def every_step() -> tuple[Step, ...]:
+    """All steps from a corpus to a coder, of whatever recipe."""
+    from plant.steps.classifier import OF_NETWORKS
+
+    return *VIEWS, *BY_CANDIDATES, RELATE, *OF_NETWORKS, MODEL, FIT
 
 
 def plan_of(recipe: Recipe) -> Iterator[Planned]:

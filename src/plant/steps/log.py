@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from plant.store.artifact import atomic_file
-from plant.train.classifier import ClassifierEpoch
+from plant.train.history import ClassifierEpoch
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +18,18 @@ from plant.explain.table import LOOKS, explainer_named, usual_explainer
 from plant.nn.classifier import Classifier
 from plant.nn.parts.build import asked_for, build_classifier, kept_whole
 from plant.nn.parts.given import Given, Kept, pack_given, unpack_given
-from plant.nn.parts.protocols import Looked, LookingDecoder, QuantizableEncoder, SubwordEncoder, reads_titles
+from plant.nn.parts.protocols import (
+    ArrayPart,
+    Looked,
+    LookingDecoder,
+    QuantizableEncoder,
+    SubwordEncoder,
+    reads_titles,
+)
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.systems.system import Growth, Known, PackedSystem, under
+from plant.systems.array_classifier import FORMS, array_system
+from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, under
 from plant.systems.widened import WidenedSystem, widened
 from plant.tensors import Batch, Chosen, Decoded, Encoded
 
@@ -135,7 +144,22 @@ class ClassifierSystem:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
         given = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
         arrays = weights | {f"given.{name}": array for name, array in given.arrays.items()}
-        return PackedSystem(TAG, {"recipe": recipe_table(self.recipe), "given": given.facts}, arrays)
+        options = {"recipe": recipe_table(self.recipe), "given": given.facts, **self._array_forms()}
+        return PackedSystem(TAG, options, arrays)
+
+    def _array_forms(self) -> dict[str, Any]:
+        """By which forms its parts read without torch, if both have one."""
+        parts = {"encoder": self.classifier.encoder, "decoder": self.classifier.decoder}
+        forms = {name: part.array_form() for name, part in parts.items() if isinstance(part, ArrayPart)}
+        whole = not self.classifier.segment and len(forms) == len(parts) and None not in forms.values()
+        return {FORMS: forms} if whole else {}
+
+
+def ready(system: ClassifierSystem) -> FittedSystem:
+    """A trained classifier as it will be when it is opened again: the bits of its scores must not depend on that."""
+    if system.device != "cpu":
+        return system
+    return array_system(system.pack(), lambda: system) or system
 
 
 def unpack_classifier(packed: PackedSystem, known: Known) -> ClassifierSystem:

@@ -9,7 +9,8 @@ from plant.nn.classifier import Classifier
 from plant.nn.parts.build import build_classifier
 from plant.nn.parts.given import Given
 from plant.recipe.schema import Recipe
-from plant.train.classifier import ClassifierEpoch, Notes, train_classifier
+from plant.train.classifier import Notes, train_classifier
+from plant.train.history import ClassifierEpoch
 from plant.train.loop import Runtime
 from plant.train.seed import seeded
 

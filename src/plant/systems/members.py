@@ -1,9 +1,9 @@
 """The members of a recipe: the recipes that are fitted one after the other and joined."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from plant.errors import RecipeError
-from plant.nn.parts.build import check_parts, takes
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
 
@@ -14,9 +14,7 @@ def member_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
     Their parts are checked: what a recipe has wrong is told before anything is read.
     """
     members = (recipe,) if recipe.system != "members" else _members(recipe)
-    for member in members:
-        if member.system == "classifier":
-            check_parts(member)
+    _check(members)
     return members
 
 
@@ -26,9 +24,17 @@ def scorer_recipes(recipe: Recipe) -> tuple[Recipe, ...]:
     for scorer, name in zip(loaded, recipe.candidates.scorers, strict=True):
         if scorer.system in ("members", "candidates"):
             raise RecipeError(f"candidates.scorers: {name!r} is made of other recipes: name those")
-        if scorer.system == "classifier":
-            check_parts(scorer)
+    _check(loaded)
     return tuple(replace(scorer, seed=recipe.seed, prepare=recipe.prepare) for scorer in loaded)
+
+
+def _check(recipes: Iterable[Recipe]) -> None:
+    """An error for parts of networks that are not known or do not take their options."""
+    for recipe in recipes:
+        if recipe.system == "classifier":
+            from plant.nn.parts.build import check_parts  # torch, for those that need it
+
+            check_parts(recipe)
 
 
 def _members(recipe: Recipe) -> tuple[Recipe, ...]:
@@ -49,6 +55,8 @@ def _members(recipe: Recipe) -> tuple[Recipe, ...]:
 
 def _taken(name: str, changes: tuple[str, ...]) -> tuple[str, ...]:
     """The changes that a member takes; an earlier one may bring the part that a later one is for."""
+    from plant.nn.parts.build import takes
+
     taken: tuple[str, ...] = ()
     for change in changes:
         if takes(load_recipe(name, taken), change):

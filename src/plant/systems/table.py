@@ -37,9 +37,16 @@ def _unpack_candidates(packed: PackedSystem, known: Known) -> FittedSystem:
 
 
 def _unpack_classifier(packed: PackedSystem, known: Known) -> FittedSystem:
-    from plant.systems.classifier import unpack_classifier  # torch, two seconds
+    def whole() -> FittedSystem:
+        from plant.systems.classifier import unpack_classifier  # torch, two seconds
 
-    return unpack_classifier(packed, known)
+        return unpack_classifier(packed, known)
+
+    if "arrays" not in packed.options:
+        return whole()
+    from plant.systems.array_classifier import array_system  # numba
+
+    return array_system(packed, whole) or whole()
 
 
 def _unpack_dictionary(packed: PackedSystem, known: Known) -> FittedSystem:

@@ -1,6 +1,6 @@
 """Training a classifier: phases that unfreeze it, early stopping on the choosing notes, and the best weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,21 +17,11 @@ from plant.nn.classifier import Classifier
 from plant.nn.parts.protocols import reads_from_end, reads_windows
 from plant.recipe.schema import Fit
 from plant.tensors import Batch, Encoded, OnHost
+from plant.train.history import ClassifierEpoch
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
 from plant.train.phases import ParameterGroup, freeze, parameter_groups, phases
 from plant.train.precision import mixed_precision
 from plant.train.schedule import SCHEDULES
-
-
-@dataclass(frozen=True)
-class ClassifierEpoch:
-    """What one epoch of training did; the measures are those of the choosing notes."""
-
-    number: int
-    phase: str
-    loss: float
-    measures: Mapping[str, float]
-    seconds: float
 
 
 @dataclass(frozen=True)

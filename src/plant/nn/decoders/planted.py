@@ -29,7 +29,7 @@ from plant.nn.planting.fused import Segments, fused_logits, fused_loss
 from plant.nn.planting.inattention import LabelsByToken, distinct
 from plant.nn.planting.listed import Listing, Seen
 from plant.nn.planting.pieces import in_pieces
-from plant.nn.planting.ranker import Ranker
+from plant.nn.planting.ranker import RANKERS, Ranker
 from plant.nn.planting.sources import Inattention, Planting, Ranked, Static, spread_out
 from plant.registry import named_by
 from plant.tensors import Decoded, Encoded
@@ -80,7 +80,7 @@ class PlantedDecoder(nn.Module):
         if not learned:
             self.learned.register_parameter("queries", None)
         self.segment, self.static_values = segment, static_values
-        self.inattention, self.k = inattention, k
+        self.inattention, self.k, self.listed = inattention, k, listed
         self.names = (*["learned"] * learned, *["static"] * static, *["planted"] * planted)
         if not self.names:
             raise RecipeError("the planted decoder needs a source of attention: learned, static or planted")
@@ -112,6 +112,14 @@ class PlantedDecoder(nn.Module):
     def evident(self) -> bool:
         """What is planted was measured to be evidence; attention that was only learned is none (docs/results.md)."""
         return len(self.names) > 1
+
+    def array_form(self) -> dict[str, Any] | None:
+        """What `plant.nn.reading.planted` must know beside the weights; listed words and both sources have a form."""
+        if self.listing is None or self.ranker is None or self.segment or not self.evident:
+            return None
+        forms = {kind: form for form, kind in RANKERS.builders.items()}
+        looks = {"listed": self.listed, "k": self.k, "normalised": self.listing.normalised}
+        return {"form": "listed", "ranker": forms[type(self.ranker)], **looks}
 
     def planted_ranker(self) -> Ranker | None:
         """The copy of the ranker that goes on learning."""
@@ -159,7 +167,11 @@ class PlantedDecoder(nn.Module):
         if found is None:
             return self(encoded), lambda row, labels: self.attend(encoded.document(row), labels)[0]
         evidence, look = found
-        return Decoded(evidence + self.prior), lambda row, labels: as_distribution(look.of(row, labels))
+
+        def looked(row: int, labels: Int[Tensor, "asked"]) -> Float[Tensor, "asked time"]:
+            return as_distribution(torch.from_numpy(look.of(row, labels.cpu().numpy())))
+
+        return Decoded(evidence + self.prior), looked
 
     @torch.no_grad()
     def attend_by_source(

@@ -1,6 +1,6 @@
 """Words and one layer of convolutions: the encoder of Text-CNN, XML-CNN and CAML."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -40,8 +40,8 @@ class CNN(nn.Module):
             vocab_size, size=embedding, word_vectors=word_vectors, frozen=frozen, dropout=dropout
         )
         self.convolutions = nn.ModuleList(Convolution(self.words.size, filters, kernel=kernel) for kernel in kernels)
+        self.activation, self.residual = activation, residual
         self.activate = {"tanh": torch.tanh, "relu": torch.relu}[activation]
-        self.residual = residual
         self.size = filters * len(self.convolutions) + residual * self.words.size
 
     def forward(self, batch: Batch) -> Encoded:
@@ -54,3 +54,7 @@ class CNN(nn.Module):
         words = self.words(batch.tokens, batch.mask)
         states = [self.activate(c.at(words, batch.mask, chosen)) for c in self.convolutions]  # type: ignore[operator]
         return torch.cat([*states, *[chosen.of(words)] * self.residual], dim=-1)
+
+    def array_form(self) -> dict[str, Any]:
+        """What `plant.nn.reading.convolution` must know beside the weights."""
+        return {"form": "cnn", "activation": self.activation, "residual": self.residual}

@@ -1,7 +1,7 @@
 """What an encoder, a decoder and a loss are; anything of this shape goes with anything else of this shape."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -217,6 +217,15 @@ def reads_titles(decoder: Decoder) -> bool:
 def gives(decoder: Decoder) -> frozenset[str]:
     """The side results of a decoder."""
     return decoder.gives if isinstance(decoder, ExtraDecoder) else frozenset()
+
+
+@runtime_checkable
+class ArrayPart(Protocol):
+    """An encoder or a decoder that has a form of plain arrays, for coders that only read (`plant.nn.reading`)."""
+
+    def array_form(self) -> Mapping[str, Any] | None:
+        """The name of the form as `form`, and what it must know beside the weights; None where it has none."""
+        ...
 
 
 @runtime_checkable

@@ -6,16 +6,14 @@ the others weigh nothing. For g_i > g_j the gradient with respect to z_i is
     - sigma / (1 + exp(sigma (z_i - z_j))) |delta nDCG@k|_ij          and its opposite for z_j.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from plant.errors import RecipeError
+from plant.nn.host import in_threads
 
 _HIGHEST_POWER = 80.0  # exp of more overflows in single precision
 _SPAN = 4096  # tokens at a time: they stay in the cache, and single precision sums of so many are good to 1e-6
@@ -60,17 +58,6 @@ def ndcg_at(
     ndcg = np.empty(len(scores), dtype=np.float64)
     _ndcg_of_labels(scores, tokens, gains, _discounts(k, scores.shape[1]), ndcg)
     return ndcg
-
-
-def in_threads(work: Callable[[slice], None], n_rows: int, threads: int) -> None:
-    """Call `work` on slices of the rows side by side; it must let go of the interpreter's lock to gain from it."""
-    bounds = np.linspace(0, n_rows, max(1, min(threads, n_rows)) + 1).astype(int).tolist()
-    slices = [slice(first, last) for first, last in pairwise(bounds)]
-    if len(slices) == 1:
-        work(slices[0])
-        return
-    with ThreadPoolExecutor(len(slices)) as pool:
-        list(pool.map(work, slices))
 
 
 def _discounts(k: int, n_tokens: int) -> NDArray[np.float64]:

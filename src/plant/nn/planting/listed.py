@@ -23,8 +23,8 @@ from plant.nn.attention import Packed
 from plant.nn.forms import compiled_for, full_precision, sent
 from plant.nn.parts.protocols import StaticRelevance
 from plant.nn.planting import listed_step
+from plant.nn.planting.listed_look import Constants, ListedStep, Look, Rooms
 from plant.nn.planting.listed_notes import ListedNotes, read_notes
-from plant.nn.planting.listed_step import Constants, ListedStep, Look, Rooms
 from plant.nn.planting.listed_torch import Listed
 from plant.nn.planting.pieces import in_pieces
 from plant.nn.planting.ranker import Ranker, TwoLayerRanker
@@ -146,8 +146,8 @@ class Listing(nn.Module):
         versions = tuple((tensor.data_ptr(), _version(tensor)) for tensor in ranker.parameters())
         if self._constants is None or self._constants.versions != versions:
             scores = np.full(len(self.values), np.nan, self.values.numpy().dtype)
-            half = listed_step.label_half_of(ranker) if isinstance(ranker, TwoLayerRanker) else None
-            self._constants = Constants(versions, scores, half)
+            half = listed_step.label_half_of(ranker).numpy() if isinstance(ranker, TwoLayerRanker) else None
+            self._constants = Constants(scores, half, versions)
         return self._constants
 
 

@@ -11,16 +11,15 @@ Documents have places `place_bounds[d]:place_bounds[d + 1]` and found labels `pa
 rising.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numba import njit
 from numpy.typing import NDArray
 
-from plant.nn.planting.lambdarank import in_threads
+from plant.nn.host import side_by_side
 
 Array = NDArray[Any]
 Integers = NDArray[np.integer]
@@ -116,11 +115,6 @@ def _words(
 def _starts(sizes: Integers) -> Integers:
     """Where each of several runs begins, and the end of the last."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-
-
-def side_by_side(work: Callable[[int, int], None], n: int) -> None:
-    """Call `work(first, last)` on parts of `range(n)`, in torch's number of threads."""
-    in_threads(lambda part: work(part.start, part.stop), n, torch.get_num_threads())
 
 
 @njit(cache=True, nogil=True)

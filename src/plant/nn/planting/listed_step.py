@@ -1,7 +1,7 @@
 """The compiled form of sparse planting: evidence, loss and gradients of a batch on a CPU."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,91 +11,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from plant.nn.host import side_by_side
 from plant.nn.planting import listed_kernels as kernels
-from plant.nn.planting.listed_notes import Array, ListedNotes, side_by_side
+from plant.nn.planting.listed_look import ListedSeen, ListedStep, Look, evidence_of_all, focus, look, look_of, see
+from plant.nn.planting.listed_notes import Array, ListedNotes
 from plant.nn.planting.ranker import BilinearRanker, Ranker, TwoLayerRanker
-from plant.nn.planting.rooms import Room
-
-
-@dataclass(frozen=True)
-class Rooms:
-    """Memory of the arrays that grow with positions, labels and the vocabulary."""
-
-    sums: Room = field(default_factory=Room)
-    states: Room = field(default_factory=Room)
-    of_sums: Room = field(default_factory=Room)
-    weights: Room = field(default_factory=Room)
-    labels: Room = field(default_factory=Room)
-    tokens: Room = field(default_factory=Room)
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What a ranker that does not learn says of listed pairs: scores are filled in as they are asked for."""
-
-    versions: tuple[tuple[int, int], ...]  # of the ranker's tensors
-    scores: Array  # [entry]
-    label_half: Tensor | None  # of the two-layer form
-
-
-@dataclass(frozen=True)
-class ListedStep:
-    """A batch under sparse planting, without the tensors that learn."""
-
-    notes: ListedNotes
-    values: Array  # [entry]: relevance
-    k: int
-    static: bool
-    normalised: bool
-    form: int  # of the ranker
-    constants: Constants | None
-    rooms: Rooms
-
-    @property
-    def sources(self) -> list[int]:
-        """Which of static and planted there are."""
-        return [kernels.STATIC] * self.static + [kernels.PLANTED] * (self.form != kernels.NO_RANKER)
-
-    def by_document(self, work: Callable[[int], None]) -> None:
-        """Call `work` on every document, some side by side."""
-
-        def run(first: int, last: int) -> None:
-            for document in range(first, last):
-                work(document)
-
-        side_by_side(run, len(self.notes))
-
-    def found(self, document: int) -> tuple[Any, ...]:
-        """What kernels take for the found labels of a document."""
-        return *self.notes.found_in(document), *self.notes.words, *self.notes.pairs
 
 
 def evidence_of(step: ListedStep, tensors: Sequence[Tensor]) -> Float[Tensor, "document label"]:
     """The logits without the bias; `tensors` are states, weights, scales and what `ranker_tensors` gives."""
     return _Evidence.apply(step, *tensors)  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True)
-class Look:
-    """Where all labels looked in the documents of a batch, ready for whoever asks afterwards."""
-
-    notes: ListedNotes
-    kept: Array  # [source, pair]
-    shares: Array  # [source, pair]
-    scales: Array  # [source]
-    starts: Sequence[int]  # the first position of each document, and the end of the last
-
-    def of(self, document: int, labels: Int[Tensor, "asked"]) -> Float[Tensor, "asked time"]:
-        """The weights of some labels over a document, those of all sources added up."""
-        (first, last), start = self.notes.found_in(document), self.starts[document]
-        asked, found = labels.cpu().numpy(), self.notes.pairs.labels[first:last]
-        places = np.searchsorted(found, asked)
-        there = np.append(found, -1)[places] == asked
-        weights = np.zeros((len(asked), self.starts[document + 1] - start), self.shares.dtype)
-        words = (*self.notes.words, *self.notes.pairs, self.kept, self.shares, self.scales)
-        if len(found):
-            kernels.spread_asked(np.where(there, first + places, -1), *words, start, weights)
-        return torch.from_numpy(weights)
 
 
 @torch.no_grad()
@@ -104,19 +29,7 @@ def looked_of(
 ) -> tuple[Float[Tensor, "document label"], Look]:
     """The logits without the bias, and where labels looked; for predictions."""
     seen = _see(step, tensors)
-    look = Look(step.notes, seen.focus.kept, seen.looked.shares, seen.looked.scales, starts)
-    return _evidence(step, seen), look
-
-
-def _evidence(step: ListedStep, seen: "_Seen") -> Float[Tensor, "document label"]:
-    evidence = np.zeros((len(step.notes), len(seen.looked.weights)), seen.looked.weights.dtype)
-
-    def work(document: int) -> None:
-        _look(step, seen, document)
-        kernels.add_evidence(*step.found(document), *seen.looked, evidence[document])
-
-    step.by_document(work)
-    return torch.from_numpy(evidence)
+    return torch.from_numpy(evidence_of_all(step, seen)), look_of(step, seen, starts)
 
 
 def loss_of(
@@ -137,7 +50,7 @@ def attention_of(
     found = [np.zeros((len(labels), n_positions), seen.looked.shares.dtype) for _ in step.sources]
 
     def attend(document: int) -> None:
-        _focus(step, seen, document)
+        focus(step, seen, document)
         for source, row in zip(step.sources, found, strict=True):
             kernels.spread(*step.found(document), seen.focus.kept[source], seen.looked.shares[source], columns, row)
 
@@ -152,13 +65,13 @@ def ranker_form(ranker: Ranker | None) -> int:
     return kernels.BILINEAR if isinstance(ranker, BilinearRanker) else kernels.TWO_LAYER
 
 
-def ranker_tensors(ranker: Ranker | None, notes: ListedNotes, label_half: Tensor | None = None) -> tuple[Tensor, ...]:
+def ranker_tensors(ranker: Ranker | None, notes: ListedNotes, label_half: Array | None = None) -> tuple[Tensor, ...]:
     """What the planted source reads and teaches; `label_half` saves computing that of the two-layer form."""
     if isinstance(ranker, BilinearRanker):
         return ranker.token_vectors, ranker.token_bias, ranker.label_vectors, ranker.label_bias
     if isinstance(ranker, TwoLayerRanker):
         vectors = F.embedding(torch.from_numpy(notes.tokens), ranker.token_vectors)
-        half = label_half_of(ranker) if label_half is None else label_half
+        half = label_half_of(ranker) if label_half is None else torch.from_numpy(label_half)
         return F.linear(vectors, ranker.token_layer), half, ranker.output, ranker.output_bias
     return ()
 
@@ -166,84 +79,6 @@ def ranker_tensors(ranker: Ranker | None, notes: ListedNotes, label_half: Tensor
 def label_half_of(ranker: TwoLayerRanker) -> Float[Tensor, "label hidden"]:
     """The labels' half of the first layer."""
     return F.linear(ranker.label_vectors, ranker.label_layer, ranker.hidden_bias)
-
-
-class _Scoring(NamedTuple):
-    """What the ranker's scores are made of; empty where a form does not have it."""
-
-    form: int
-    token_rows: Array  # [place]: its row of the next two
-    token_vectors: Array
-    shift: Array
-    label_vectors: Array
-    output: Array
-
-
-class _ListedFocus(NamedTuple):
-    """Where labels look: how many positions of each pair survive, and where sums of states are needed."""
-
-    kept: Array  # [source, pair]
-    slots: Array  # [row]: the number of the sum up to it, or -1
-    used: Array  # [document]: the first number that is left
-
-
-class _Looked(NamedTuple):
-    """What they look at; the last is room for a number of each pair."""
-
-    at: Array  # [source, pair]: the number of a sum of states, or -1
-    shares: Array  # [source, pair]: the weight of each
-    sums: Array  # [number, size]: of states
-    weights: Array  # [label, size]
-    scales: Array  # [source]
-    dots: Array  # [pair]
-
-
-class _Seen(NamedTuple):
-    states: Array
-    scoring: _Scoring
-    focus: _ListedFocus
-    looked: _Looked
-
-
-def _see(step: ListedStep, tensors: Sequence[Tensor]) -> _Seen:
-    """All numbers of a batch, with room for what each document makes of them."""
-    states, weights, given, *ranker = (_numbers(tensor) for tensor in tensors)
-    n, kind, n_rows = len(step.notes.pairs.places), weights.dtype, len(step.notes.words.positions)
-    scales = np.zeros(2, kind)
-    scales[step.sources] = given
-    focus = _ListedFocus(np.zeros((2, n), np.int32), np.empty(n_rows, np.int32), np.empty(len(step.notes), np.int64))
-    sums = step.rooms.sums.lend((n_rows, states.shape[1]), kind)
-    looked = _Looked(np.empty((2, n), np.int32), np.zeros((2, n), kind), sums, weights, scales, np.empty(n, kind))
-    return _Seen(states, _scoring(step, ranker, kind), focus, looked)
-
-
-def _scoring(step: ListedStep, tensors: Sequence[Array], kind: np.dtype[Any]) -> _Scoring:
-    tokens, nothing = step.notes.tokens, np.empty(0, kind)
-    if step.form == kernels.BILINEAR:
-        return _Scoring(step.form, tokens, tensors[0], tensors[1], tensors[2], nothing)
-    if step.form == kernels.TWO_LAYER:
-        return _Scoring(step.form, np.arange(len(tokens)), tensors[0], nothing, tensors[1], tensors[2])
-    return _Scoring(step.form, tokens, nothing.reshape(0, 0), nothing, nothing.reshape(0, 0), nothing)
-
-
-def _focus(step: ListedStep, seen: _Seen, document: int) -> None:
-    """Where the found labels of a document look."""
-    found, (kept, shares, scores) = step.found(document), (seen.focus.kept, seen.looked.shares, seen.looked.dots)
-    if step.static:
-        room = (scores, kept[kernels.STATIC], shares[kernels.STATIC])
-        kernels.focus_static(*found, step.k, step.normalised, step.values, *room)
-    if step.form != kernels.NO_RANKER:
-        room = (scores, kept[kernels.PLANTED], shares[kernels.PLANTED])
-        known = np.empty(0, scores.dtype) if step.constants is None else step.constants.scores
-        kernels.focus_planted(*found, step.k, known, *seen.scoring, *room)
-
-
-def _look(step: ListedStep, seen: _Seen, document: int) -> None:
-    """Where they look, and the sums of states that stand there."""
-    _focus(step, seen, document)
-    places, (kept, slots, used) = step.notes.places_in(document), seen.focus
-    used[document] = kernels.number_sums(*step.found(document), *places, kept, slots, seen.looked.at)
-    kernels.add_up(*places, *step.notes.words, slots, seen.states, seen.looked.sums)
 
 
 class _Gradients(NamedTuple):
@@ -257,7 +92,7 @@ class _Gradients(NamedTuple):
     of_output: Array  # [document, size of the ranker]
 
 
-def _no_gradients(step: ListedStep, seen: _Seen, needed: Sequence[bool]) -> _Gradients:
+def _no_gradients(step: ListedStep, seen: ListedSeen, needed: Sequence[bool]) -> _Gradients:
     n_documents, n_places = len(step.notes), len(step.notes.tokens)
     kind, width = seen.looked.weights.dtype, seen.scoring.token_vectors.shape[1]
     return _Gradients(
@@ -270,7 +105,7 @@ def _no_gradients(step: ListedStep, seen: _Seen, needed: Sequence[bool]) -> _Gra
     )
 
 
-def _teach(step: ListedStep, seen: _Seen, gradients: _Gradients, document: int) -> None:
+def _teach(step: ListedStep, seen: ListedSeen, gradients: _Gradients, document: int) -> None:
     """From slopes of logits to gradients of the ranker's scores and words."""
     if len(gradients.of_places):
         found, looked = step.found(document), seen.looked
@@ -280,7 +115,7 @@ def _teach(step: ListedStep, seen: _Seen, gradients: _Gradients, document: int) 
         kernels.teach_tokens(*found, looked.dots, *seen.scoring, *room)
 
 
-def _clear_sums(step: ListedStep, seen: _Seen, gradients: _Gradients, document: int) -> None:
+def _clear_sums(step: ListedStep, seen: ListedSeen, gradients: _Gradients, document: int) -> None:
     if len(gradients.of_sums):
         gradients.of_sums[step.notes.words.rows[step.notes.place_bounds[document]] : seen.focus.used[document]] = 0
 
@@ -291,7 +126,7 @@ class _Evidence(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         seen = _see(step, tensors)
         ctx.step, ctx.seen = step, seen
-        return _evidence(step, seen)
+        return torch.from_numpy(evidence_of_all(step, seen))
 
     @staticmethod
     @once_differentiable
@@ -320,7 +155,7 @@ class _Loss(torch.autograd.Function):
         losses = np.zeros(len(step.notes))
 
         def work(document: int) -> None:
-            _look(step, seen, document)
+            look(step, seen, document)
             _clear_sums(step, seen, gradients, document)
             rest = (gradients.slopes, gradients.of_scales[document], gradients.of_sums)
             given = (*priors, truth[document], truth.size)
@@ -347,7 +182,7 @@ class _Descent:
     """What documents ask for, and the slope of what was made of it: now labels and words are taught."""
 
     step: ListedStep
-    seen: _Seen
+    seen: ListedSeen
     gradients: _Gradients
     factor: float = 1.0
 
@@ -417,6 +252,10 @@ class _Descent:
             kernel(first, last, *self.step.notes.found_from(first), self.factor, *rest)
 
         side_by_side(work, n_labels)
+
+
+def _see(step: ListedStep, tensors: Sequence[Tensor]) -> ListedSeen:
+    return see(step, [_numbers(tensor) for tensor in tensors])
 
 
 def _numbers(tensor: Tensor) -> Array:

@@ -1,0 +1,111 @@
+"""Sparse planting for coders that only read: `plant.nn.decoders.planted` with listed words, on plain arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from plant.nn.planting import listed_kernels as kernels
+from plant.nn.planting.listed_look import Constants, ListedStep, Look, Rooms, evidence_of_all, look_of, see
+from plant.nn.planting.listed_notes import ListedNotes, read_notes
+from plant.nn.reading.forms import Array, ArrayEncoder, Facts, Integers, Kept, Said, as_distribution
+from plant.relevance.relevance import TokenRelevance, lists_by_token
+
+
+@dataclass(frozen=True)
+class BilinearScores:
+    """e_t . e_l + b_t; what a label adds to all words makes no difference."""
+
+    token_vectors: Array
+    token_bias: Array
+    label_vectors: Array
+
+    form = kernels.BILINEAR
+    label_half = None
+
+    def arrays(self, notes: ListedNotes) -> tuple[Array, ...]:
+        """What kernels take."""
+        return self.token_vectors, self.token_bias, self.label_vectors
+
+
+@dataclass(frozen=True)
+class TwoLayerScores:
+    """w . relu(label half + token half)."""
+
+    token_vectors: Array
+    token_layer: Array
+    label_half: Array
+    output: Array
+
+    form = kernels.TWO_LAYER
+
+    def arrays(self, notes: ListedNotes) -> tuple[Array, ...]:
+        """What kernels take."""
+        return self.token_vectors[notes.tokens] @ self.token_layer.T, self.label_half, self.output
+
+
+@dataclass(frozen=True)
+class ListedLabels:
+    """Labels that look at the words of their relevance lists, static and planted."""
+
+    lists: TokenRelevance
+    weights: Array  # [label, size]
+    bias: Array  # [label]
+    scales: Array  # of the static and the planted source
+    ranker: BilinearScores | TwoLayerScores
+    constants: Constants  # what the ranker said so far
+    k: int
+    normalised: bool
+
+    def read(self, notes: Sequence[Integers], encoder: ArrayEncoder) -> Said:
+        places = [np.flatnonzero(self._is_listed(tokens)) for tokens in notes]
+        listed = [tokens[own] for tokens, own in zip(notes, places, strict=True)]
+        states = [encoder.states_at(tokens, own) for tokens, own in zip(notes, places, strict=True)]
+        step = self._step(listed)
+        seen = see(step, (np.concatenate(states), self.weights, self.scales, *self.ranker.arrays(step.notes)))
+        logits = evidence_of_all(step, seen) + self.bias
+        look = look_of(step, seen, (0, *accumulate(map(len, listed))))
+        return Said(logits, lambda row, labels: _spread(look, row, labels, places[row], len(notes[row])))
+
+    def _step(self, listed: Sequence[Integers]) -> ListedStep:
+        tokens, lengths = np.concatenate(listed).astype(np.int64), [(len(own),) for own in listed]
+        every = np.ones(len(self.bias), np.uint8)
+        notes = read_notes(tokens, lengths, self.lists.starts, self.lists.labels, every, k=self.k)
+        looks = (self.lists.scores, self.k, True, self.normalised, self.ranker.form, self.constants)
+        return ListedStep(notes, *looks, Rooms())
+
+    def _is_listed(self, tokens: Integers) -> Array:
+        return self.lists.starts[tokens] < self.lists.starts[tokens + 1]
+
+
+def _spread(look: Look, row: int, labels: Integers, places: Integers, length: int) -> Array:
+    """The weights of the words that labels looked at, as those of the whole note."""
+    weights = np.zeros((len(labels), length), look.shares.dtype)
+    weights[:, places] = as_distribution(look.of(row, labels))
+    return weights
+
+
+def listed_labels(facts: Facts, kept: Kept) -> ListedLabels:
+    """The decoder from a coder's weights and relevance; `facts` are `listed`, `k`, `normalised` and `ranker`."""
+    tokens, scores = (kept.given[f"relevance.{name}"][:, : facts["listed"]] for name in ("tokens", "scores"))
+    lists = lists_by_token(tokens, scores, n_tokens=len(kept.given["relevance.token_counts"]))
+    weights, bias, scales = (np.array(kept.weights[name]) for name in ("learned.weights", "learned.bias", "scales"))
+    ranker = {"bilinear": _bilinear, "mlp": _two_layer}[facts["ranker"]](kept)
+    constants = Constants(np.full(len(lists.scores), np.nan, lists.scores.dtype), ranker.label_half)
+    return ListedLabels(lists, weights, bias, scales, ranker, constants, facts["k"], facts["normalised"])
+
+
+def _bilinear(kept: Kept) -> BilinearScores:
+    return BilinearScores(*_of_ranker(kept, "token_vectors", "token_bias", "label_vectors"))
+
+
+def _two_layer(kept: Kept) -> TwoLayerScores:
+    names = ("token_vectors", "token_layer", "label_vectors", "label_layer", "hidden_bias", "output")
+    tokens, token_layer, labels, label_layer, bias, output = _of_ranker(kept, *names)
+    return TwoLayerScores(tokens, token_layer, labels @ label_layer.T + bias, output)
+
+
+def _of_ranker(kept: Kept, *names: str) -> list[Array]:
+    """Copies: kernels are compiled for arrays that can be written, and maps of a file cannot."""
+    return [np.array(kept.weights[f"ranker.{name}"]) for name in names]

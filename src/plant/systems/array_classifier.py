@@ -1,0 +1,92 @@
+"""A trained classifier that reads without torch, where its parts have a form of plain arrays.
+
+Importing torch takes longer than all else that the prediction of a note takes. What such a form cannot do (other
+explainers, further codes) it leaves to the classifier itself, which is then put together.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.data.corpus import Documents
+from plant.nn.host import plain_torch_asked
+from plant.nn.reading.forms import DECODERS, ENCODERS, ArrayDecoder, ArrayEncoder, Kept, Said
+from plant.systems.system import FittedSystem, Growth, PackedSystem, Reading, under
+
+FORMS = "arrays"  # the option of a packed classifier under which its parts' forms stand
+
+
+@dataclass(frozen=True)
+class ArrayReading:
+    """What notes said; `whole` reads them again for explainers that want more than where labels looked."""
+
+    said: Said
+    whole: Callable[[], Reading]
+
+    @cached_property
+    def scores(self) -> NDArray[np.float32]:
+        small = np.exp(-np.abs(self.said.logits))
+        return (np.where(self.said.logits > 0, 1, small) / (1 + small)).astype(np.float32)
+
+    @property
+    def known(self) -> int:
+        return self.said.logits.shape[1]
+
+    def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
+        if explainer not in ("", "attention"):
+            return self.whole().weigh(row, labels, explainer=explainer)
+        return self.said.weigh(row, np.asarray(labels, np.int64)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class ArraySystem:
+    """A classifier's parts as arrays, and how the classifier itself is had."""
+
+    encoder: ArrayEncoder
+    decoder: ArrayDecoder
+    matches_names: bool
+    unpack: Callable[[], FittedSystem]
+
+    @property
+    def takes_codes(self) -> bool:
+        return self.matches_names
+
+    @cached_property
+    def whole(self) -> FittedSystem:
+        """The classifier itself."""
+        return self.unpack()
+
+    def read(self, documents: Documents, *, evidence: bool = False) -> Reading:
+        if plain_torch_asked():
+            return self.whole.read(documents, evidence=evidence)
+        notes = [documents.tokens_of(row) for row in range(len(documents))]
+        return ArrayReading(self.decoder.read(notes, self.encoder), lambda: self.whole.read(documents, evidence=True))
+
+    def unread(self, documents: Documents) -> int:
+        return 0
+
+    def quantized(self) -> FittedSystem:
+        return self.whole.quantized()
+
+    def with_codes(self, growth: Growth) -> FittedSystem:
+        return self.whole.with_codes(growth)
+
+    def pack(self) -> PackedSystem:
+        return self.whole.pack()
+
+
+def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem]) -> ArraySystem | None:
+    """The system of a packed classifier, if its parts have such forms; `unpack` makes the classifier itself."""
+    if FORMS not in packed.options:
+        return None
+    forms, weights, given = packed.options[FORMS], under(packed.arrays, "weights."), under(packed.arrays, "given.")
+    encoder, decoder = (forms[name] for name in ("encoder", "decoder"))
+    return ArraySystem(
+        ENCODERS[encoder["form"]](encoder, Kept(under(weights, "encoder."), given)),
+        DECODERS[decoder["form"]](decoder, Kept(under(weights, "decoder."), given)),
+        matches_names="names" in packed.options["given"],
+        unpack=unpack,
+    )
