@@ -24,6 +24,7 @@ VERBS = {
     "run": "all stages: from notes to a coder",
     "predict": "code notes with a fitted coder",
     "explain": "show the words that speak for each code",
+    "serve": "an API and a desk for people who code, over a fitted coder",
     "evaluate": "measure a run, or predictions in files, against the gold codes",
     "compare": "compare systems, with significance",
     "study": "fit many recipes on the same splits, one table",
@@ -31,7 +32,7 @@ VERBS = {
     "codes": "add codes by their names to a fitted coder",
     "parts": "list recipes, encoders, decoders, losses and explainers",
 }
-COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes")
+COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes", "serve")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
