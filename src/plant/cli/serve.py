@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME",
                         help="a name under which the service is reached, such as a proxy's; may be repeated")  # fmt: skip
     parser.add_argument(
-        "--tokens", default="", metavar="FILE", help="who is let in; needed to listen beyond this machine"
+        "--tokens", default="", metavar="FILE", help="who is let in; needed beyond this machine"
     )
     parser.add_argument("--new-token", default="", metavar="NAME", help="make a token for a person, show it, and end")
     parser.add_argument("--role", default="coder", choices=("coder", "reviewer"), help="of the new token's person")
@@ -108,9 +108,8 @@ def _serve(arguments: argparse.Namespace) -> None:
     hosts = answered_hosts(arguments.host, arguments.allow_host)
     app = new_app(new_desk(reader, store, access=access, limits=limits, hosts=hosts))
     host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    say(
-        f"the desk is at http://{host}:{opened.getsockname()[1]}/ (Ctrl+C ends it; decisions are kept in {arguments.store})"
-    )
+    address = f"http://{host}:{opened.getsockname()[1]}/"
+    say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {arguments.store})")
     try:
         serve(app, opened, limits=limits)
     except KeyboardInterrupt:  # raised again by the server once everything is answered

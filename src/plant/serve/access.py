@@ -27,7 +27,7 @@ class Access:
     """The tokens that are let in, and the sessions that were opened with them; without tokens everyone is `anyone`."""
 
     tokens: Mapping[str, Who] = field(default_factory=dict)
-    anyone: Who = Who("coder", "reviewer")
+    anyone: Who = field(default_factory=lambda: Who("coder", "reviewer"))
     sessions: dict[str, str] = field(default_factory=dict)  # session -> digest of its token
 
     @property

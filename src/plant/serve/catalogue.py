@@ -1,7 +1,7 @@
 """The code book as a coder searches it: by code, by words as they are typed, by synonyms.
 
-Words of all names lie sorted, and the names of each word beside each other: what begins with a few letters is one slice,
-and the names that have all words are a product of masks. 98,000 codes take a few milliseconds.
+Words of all names lie sorted, and the names of each word beside each other: what begins with a few letters is one
+slice, and the names that have all words are a product of masks. 98,000 codes take a few milliseconds.
 """
 
 import re

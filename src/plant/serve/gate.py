@@ -29,7 +29,8 @@ OPEN = frozenset({"/v1/health", "/v1/ready", "/v1/session"})  # asked by machine
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -106,7 +107,7 @@ class Gate:
 
 
 class _Told:
-    """The way back to who asked, which knows whether an answer has begun, and adds the headers that all answers have."""
+    """The way back to who asked: knows whether an answer has begun, adds the headers that all answers have."""
 
     def __init__(self, send: Send, *, private: bool) -> None:
         self._send, self._private, self.status = send, private, 0
