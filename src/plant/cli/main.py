@@ -24,6 +24,7 @@ VERBS = {
     "run": "all stages: from notes to a coder",
     "predict": "code notes with a fitted coder",
     "explain": "show the words that speak for each code",
+    "serve": "an API and a desk for people who code, over a fitted coder",
     "evaluate": "measure a run, or predictions in files, against the gold codes",
     "compare": "compare systems, with significance",
     "study": "fit many recipes on the same splits, one table",
@@ -33,7 +34,7 @@ VERBS = {
     "recipe": "show every knob of a recipe and where its value comes from",
     "completion": "print a script that completes commands in a shell",
 }
-COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes")
+COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes", "serve")
 MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",
                 "bad allocation", "std::bad_alloc")  # fmt: skip
 

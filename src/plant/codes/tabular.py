@@ -5,7 +5,7 @@ table in the user's cache folder, and read from there; where no folder can be wr
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +32,12 @@ def item(name: str) -> Item | None:
         return None
     parent, _, names = found.partition(FIELD)
     return Item(parent, tuple(names.split(NAME)))
+
+
+def items() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every item of the list with its names, in its order."""
+    for name, row in _tabular().items():
+        yield name, tuple(row.partition(FIELD)[2].split(NAME))
 
 
 @cache

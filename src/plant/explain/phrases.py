@@ -1,0 +1,226 @@
+"""Evidence that people can read: whole mentions in place of single words, and what near them changes their meaning.
+
+Explainers weigh words, so that what is lit may be half of what a person would mark. Three steps over the words of the
+note, none of which asks the coder again: a span grows over neighbours that stand in a name of its code, spans of one
+sentence with next to nothing between them are joined, and function words at the ends are left out. What negates a
+phrase, makes it doubtful, or says that it is someone else's or of the past, is told with the place of the cue.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.text.cues import FoundCues, cue_distances, load_cues
+from plant.text.folding import fold
+from plant.text.language import FUNCTION_WORDS, language_of
+from plant.text.sections import sections_of
+from plant.text.tokenizer import tokenize
+from plant.types import Evidence
+
+BETWEEN = 1  # words that may lie between two parts of one phrase, or before a neighbour that a name has
+STEM = 5  # letters in which two words of one family agree
+WORD = re.compile(r"[^\W_]+")
+BORDER = re.compile(r"[.!?;]\s|\n")
+CAUTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "negated": ("negation", "negation_after"),
+        "family": ("family",),
+        "uncertain": ("hypothesis", "hypothesis_after"),
+        "history": ("history",),
+    }
+)
+"""What is told of a phrase, the gravest first, and the kinds of cues that say it."""
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """Words that speak for a code; `matched` is a name of the code that they hold, `cue` what the caution rests on."""
+
+    start: int
+    end: int
+    weight: float
+    caution: str = ""
+    cue: tuple[int, int] | None = None
+    matched: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """The words of a note, once for all its codes."""
+
+    text: str
+    words: tuple[str, ...]  # folded
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    sentences: NDArray[np.int32]  # the sentence of each word
+    cues: FoundCues
+    function_words: frozenset[str]
+    family: NDArray[np.bool_]  # words in a section on the family
+
+
+def read_text(text: str) -> ReadText:
+    """The words, sentences and cues of a note, in the language that it is written in."""
+    words = tokenize(text, keep_numbers=True)
+    folded = tuple(map(fold, words.forms))
+    language = language_of(words.forms)
+    borders = np.array([found.end() for found in BORDER.finditer(text)], np.int32)
+    sentences = np.searchsorted(borders, words.starts, side="right").astype(np.int32)
+    firsts = np.flatnonzero(np.diff(sentences, prepend=-1))
+    sections = sections_of(text, language)
+    in_family = np.array([name == "family" for name in sections.names], np.bool_)
+    return ReadText(
+        text=text,
+        words=folded,
+        starts=words.starts,
+        ends=words.ends,
+        sentences=sentences,
+        cues=cue_distances(folded, load_cues(language), sentences=firsts),
+        function_words=frozenset(map(fold, FUNCTION_WORDS.get(language, ()))),
+        family=in_family[sections.at(words.starts)] if len(words) else np.zeros(0, np.bool_),
+    )
+
+
+def phrases(read: ReadText, evidence: Sequence[Evidence], names: Sequence[str] = ()) -> tuple[Phrase, ...]:
+    """The evidence of a code as phrases, strongest first; names are those of the code.
+
+    >>> note = "No chest pain. Acute kidney injury, known to us."
+    >>> found = phrases(read_text(note), [Evidence(21, 27, "kidney", 1.0)], ["Acute kidney injury"])
+    >>> [(note[one.start : one.end], one.matched) for one in found]
+    [('Acute kidney injury', 'Acute kidney injury')]
+    """
+    vocabulary = {_stem(word) for name in names for word in _words(name) if word not in read.function_words}
+    grown = [(_grown(read, *_place(read, one), vocabulary), one.weight, one.why) for one in evidence]
+    return tuple(
+        _phrase(read, first, last, weight, why, names)
+        for (first, last), weight, why in sorted(_joined(read, grown), key=lambda one: (-one[1], one[0]))
+        if last > first
+    )
+
+
+def cautioned(read: ReadText, evidence: Sequence[Evidence]) -> tuple[Phrase, ...]:
+    """Evidence that is made of whole phrases already, with what changes their meaning."""
+    return tuple(_with_caution(read, Phrase(one.start, one.end, one.weight, why=one.why)) for one in evidence)
+
+
+Placed = tuple[tuple[int, int], float, str]
+
+
+def _place(read: ReadText, evidence: Evidence) -> tuple[int, int]:
+    """The words [first, last) of a span of characters."""
+    first = int(np.searchsorted(read.ends, evidence.start, side="right"))
+    return first, int(np.searchsorted(read.starts, evidence.end, side="left"))
+
+
+def _grown(read: ReadText, first: int, last: int, vocabulary: set[str]) -> tuple[int, int]:
+    """A span with the neighbours of its sentence that a name of the code has, without function words at its ends."""
+    while (near := _neighbour(read, first - 1, -1, first, vocabulary)) is not None:
+        first = near
+    while (near := _neighbour(read, last, 1, last - 1, vocabulary)) is not None:
+        last = near + 1
+    while first < last - 1 and read.words[first] in read.function_words:
+        first += 1
+    while last - 1 > first and read.words[last - 1] in read.function_words:
+        last -= 1
+    return first, last
+
+
+def _neighbour(read: ReadText, place: int, step: int, home: int, vocabulary: set[str]) -> int | None:
+    """The next word of the names in a direction, where only function words, at most `BETWEEN`, lie before it."""
+    passed = 0
+    while 0 <= place < len(read.words) and read.sentences[place] == read.sentences[home]:
+        if _stem(read.words[place]) in vocabulary:
+            return place
+        if read.words[place] not in read.function_words or passed == BETWEEN:
+            return None
+        passed += 1
+        place += step
+    return None
+
+
+def _joined(read: ReadText, placed: Sequence[Placed]) -> list[Placed]:
+    """Spans of a sentence that touch, or have function words alone between them, as one; their weights add up."""
+    joined: list[Placed] = []
+    for (first, last), weight, why in sorted(placed):
+        if joined and _belong(read, joined[-1][0][1], first):
+            (begin, end), heavier, reason = joined.pop()
+            joined.append(((begin, max(end, last)), heavier + weight, reason or why))
+        else:
+            joined.append(((first, last), weight, why))
+    return joined
+
+
+def _belong(read: ReadText, end: int, first: int) -> bool:
+    if first < end:
+        return True
+    between = read.words[end:first]
+    few = len(between) <= BETWEEN and all(word in read.function_words for word in between)
+    return few and first < len(read.words) and bool(read.sentences[end - 1] == read.sentences[first])
+
+
+def _phrase(read: ReadText, first: int, last: int, weight: float, why: str, names: Sequence[str]) -> Phrase:
+    plain = Phrase(int(read.starts[first]), int(read.ends[last - 1]), round(min(1.0, weight), 6), why=why)
+    found = _with_caution(read, plain)
+    return Phrase(
+        found.start, found.end, found.weight, found.caution, found.cue, _held_name(read, first, last, names), why
+    )
+
+
+def _held_name(read: ReadText, first: int, last: int, names: Sequence[str]) -> str:
+    """The longest name all of whose words, but for function words, stand in the phrase."""
+    held = {_stem(word) for word in read.words[first:last]}
+    holds = [
+        (len(own), name)
+        for name in names
+        if (own := {_stem(word) for word in _words(name) if word not in read.function_words}) and own <= held
+    ]
+    return max(holds, key=lambda found: found[0])[1] if holds else ""
+
+
+def _with_caution(read: ReadText, phrase: Phrase) -> Phrase:
+    """The gravest that cues near a phrase say of it; a section on the family is a cue for all that stands in it."""
+    first, last = _place(read, Evidence(phrase.start, phrase.end, "", 0.0))
+    if first >= last:
+        return phrase
+    for caution, kinds in CAUTIONS.items():
+        for kind in kinds:
+            if (cue := _cue(read, kind, first, last)) is not None:
+                return _told(phrase, caution, cue)
+        if caution == "family" and read.family[first]:
+            return _told(phrase, caution, None)
+    return phrase
+
+
+def _told(phrase: Phrase, caution: str, cue: tuple[int, int] | None) -> Phrase:
+    return Phrase(phrase.start, phrase.end, phrase.weight, caution, cue, phrase.matched, phrase.why)
+
+
+def _cue(read: ReadText, kind: str, first: int, last: int) -> tuple[int, int] | None:
+    """The characters of the nearest cue of a kind that reaches a phrase."""
+    if kind not in read.cues.kinds:
+        return None
+    before, after = np.array([first]), np.array([last])
+    if not read.cues.reaches(kind, before, after)[0]:
+        return None
+    places = read.cues.places[kind]
+    gap = np.where(
+        places[:, 1] <= first, first - places[:, 1], np.where(places[:, 0] >= last, places[:, 0] - last, 9**9)
+    )
+    side = read.cues.kinds[kind].side
+    gap = np.where((places[:, 0] >= last) & (side == "before"), 9**9, gap)
+    gap = np.where((places[:, 1] <= first) & (side == "after"), 9**9, gap)
+    begin, end = places[int(gap.argmin())].tolist()
+    return int(read.starts[begin]), int(read.ends[end - 1])
+
+
+def _words(name: str) -> list[str]:
+    return [fold(word) for word in WORD.findall(name)]
+
+
+def _stem(word: str) -> str:
+    """Letters by which inflected forms of a word are the same; numbers and short words are themselves."""
+    return word[:STEM] if len(word) > STEM and word.isalpha() else word

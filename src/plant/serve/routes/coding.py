@@ -1,0 +1,73 @@
+"""Coding of texts that are not on the desk, and the code book."""
+
+import asyncio
+
+from fastapi import APIRouter
+
+from plant.serve.desk import Asking, TheDesk
+from plant.serve.problems import Problem
+from plant.serve.reader import Explain, Wish
+from plant.serve.schemas import (
+    CodeOut,
+    ExplainTextIn,
+    HitOut,
+    ModelsOut,
+    NoteIn,
+    PredictIn,
+    PredictionOut,
+    PredictOut,
+    SearchIn,
+    SearchOut,
+)
+
+router = APIRouter(prefix="/v1", tags=["coding"])
+
+
+@router.get("/models")
+async def models(desk: TheDesk, who: Asking) -> ModelsOut:
+    """The coders that are loaded, with the digests by which their answers can be told apart."""
+    described = await asyncio.to_thread(desk.reader.described)
+    return ModelsOut(models=[described], catalogue=len((await desk.codes()).codes))
+
+
+@router.post("/predict")
+async def predict(asked: PredictIn, desk: TheDesk, who: Asking) -> PredictOut:
+    """The ranked codes of one note or many, with the words that speak for each; nothing is kept."""
+    if len(asked.notes) > desk.limits.together:
+        raise Problem(413, f"{len(asked.notes):,} notes in one request; at most {desk.limits.together} are read")
+    wish = Wish(min(asked.top, desk.limits.top), asked.evidence, asked.explainer)
+    found = await asyncio.gather(*(desk.read(wish, note.text) for note in asked.notes))
+    notes = [_prediction(note, codes) for note, codes in zip(asked.notes, found, strict=True)]
+    return PredictOut(model=desk.reader.digest, notes=notes)
+
+
+@router.post("/explain")
+async def explain(asked: ExplainTextIn, desk: TheDesk, who: Asking) -> CodeOut:
+    """The words of a text that speak for one code, whatever its rank."""
+    desk.known(asked.code)
+    [found] = await desk.read(Explain(asked.code, asked.explainer), asked.text)
+    return found
+
+
+@router.post("/codes/search")
+async def search(asked: SearchIn, desk: TheDesk, who: Asking) -> SearchOut:
+    """Codes by code, by words as they are typed, by synonyms; without a query, by the words that are selected."""
+    catalogue = await desk.codes()
+    query = (asked.q.strip() or asked.words)[: desk.limits.query]
+    found = catalogue.search(query, limit=min(asked.limit, desk.limits.hits))
+    hits = [
+        HitOut(
+            code=hit.code,
+            title=catalogue.title(hit.code),
+            chapter=catalogue.chapter(hit.code),
+            matched=hit.matched,
+            kind=hit.kind,
+            known=hit.code in catalogue.known,
+        )
+        for hit in found.hits
+    ]
+    return SearchOut(total=found.total, hits=hits)
+
+
+def _prediction(note: NoteIn, codes: list[CodeOut]) -> PredictionOut:
+    return PredictionOut(name=note.name, codes=codes)
