@@ -167,6 +167,24 @@ def test_names_beyond_the_ridge_are_found_too(limit: int) -> None:
     assert suggested(namer, "diffuse lymphoma of large cells")["9680/3"]["by nearest"] == 1
 
 
+def test_marked_wordings_beyond_the_ridge_are_read_as_they_were_marked() -> None:
+    whole, cut = namer_of(), namer_of(options=NamerOptions(marked_names=3))
+    assert sum(cut.taught.marked > 0) == 3 < sum(whole.taught.marked > 0)
+    for text, codes in MARKED.items():
+        for code in codes:
+            for feature in (
+                "by folded",
+                "folded share",
+                "folded count",
+                "stemmed share",
+                "cosine",
+                "name is a coder's",
+            ):
+                assert suggested(cut, text)[code][feature] == pytest.approx(
+                    suggested(whole, text)[code][feature], abs=1e-6
+                )
+
+
 def test_the_same_content_in_another_order_is_the_same_bag() -> None:
     found = suggested(namer_of(), "breast carcinoma of the duct")["8500/3"]
     assert (found["by bag"], found["by stemmed"], found["bag share"]) == (1, 0, 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from plant.candidates.boosting import probabilities
-from plant.candidates.crossfit import dealt, keys_of
+from plant.candidates.crossfit import dealt, drawn, keys_of
 from plant.candidates.judge import Columns, Judge, Lessons, best_threshold, judge_note, teach, unpack_judge
 from plant.candidates.note_features import OWN, feature_names, note_codes
 from plant.candidates.note_regression import fit_regression, unpack_regression
@@ -209,3 +209,12 @@ def test_the_regression_equals_a_plain_solution() -> None:
 )
 def test_a_language_is_known_by_its_function_words(text: str, language: str) -> None:
     assert language_of(text.lower().split()) == language
+
+
+def test_notes_are_drawn_by_their_ids_and_all_where_they_are_few() -> None:
+    ids = [f"n{number}" for number in range(40)]
+    rows = drawn(ids, most=12, seed=1, what="judge's notes")
+    assert len(rows) == len(set(rows.tolist())) == 12
+    backwards = drawn(ids[::-1], most=12, seed=1, what="judge's notes")
+    assert {ids[row] for row in rows} == {ids[::-1][row] for row in backwards}
+    assert drawn(ids, most=50, seed=1, what="judge's notes").tolist() == list(range(40))

@@ -14,6 +14,7 @@ from plant.data.roles import Plan
 from plant.errors import InputError, RecipeError
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
+from plant.steps import candidates as steps
 from plant.steps.candidates import PARTS, _check_unseen, book_of, part_of_view, parts_of, taught_notes
 from plant.steps.fit import fit_coder, plan_of
 from plant.steps.step import Root, WalkSettings, walk
@@ -217,6 +218,17 @@ def test_codes_are_put_together_from_parts_that_notes_never_joined(recipe: Recip
     found = coder.code(coder.encode(["mujer con diagnostico de carcinoma escamoso grado 2. sin fiebre"]))[0]
     (put_together,) = (scored for scored in found.ranked if scored.code == "8070/32")
     assert {phrase.why for phrase in put_together.evidence} == {"parts of names"}
+
+
+def test_of_many_notes_some_teach_the_judge(corpus: Corpus, recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "MOST_JUDGED", 45)
+    view = training_view(corpus)
+    walked = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())
+    found, rows = walked["candidates"], steps.judged_rows(view, recipe.seed)
+    assert len(found) == len(rows) == 45
+    lessons = steps.lessons_of(view, found, language=walked["reader"].language, seed=recipe.seed)
+    assert [set(gold) for gold in lessons.gold] == [set(view.documents.labels_of(row).tolist()) for row in rows]
+    assert len(walked["reader"].seen) == len(view.documents)
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,19 @@ from numpy.typing import NDArray
 
 def dealt(ids: Sequence[str], *, parts: int, seed: int, what: str) -> NDArray[np.int64]:
     """The part of each note: equal shares, drawn by the note's id, whatever the order of the notes."""
-    drawn = np.array([_number(f"{what} {seed} {name}") for name in ids], np.uint64)
     rank = np.empty(len(ids), np.int64)
-    rank[np.argsort(drawn, kind="stable")] = np.arange(len(ids))
+    rank[_shuffled(ids, seed, what)] = np.arange(len(ids))
     return rank % parts
+
+
+def drawn(ids: Sequence[str], *, most: int, seed: int, what: str) -> NDArray[np.int64]:
+    """Which notes are taken, at most so many, drawn by their ids; all of them where they are no more."""
+    return np.sort(_shuffled(ids, seed, what)[:most])
+
+
+def _shuffled(ids: Sequence[str], seed: int, what: str) -> NDArray[np.int64]:
+    numbers = np.array([_number(f"{what} {seed} {name}") for name in ids], np.uint64)
+    return np.argsort(numbers, kind="stable").astype(np.int64)
 
 
 def keys_of(ids: Sequence[str]) -> NDArray[np.int64]:

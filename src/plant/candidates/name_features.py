@@ -143,7 +143,7 @@ def _equal_features(rows: Ways) -> dict[str, NDArray[np.float32]]:
 def _nearest_features(
     namer: Namer, rows: Ways, own: NearestNames, family: NearestNames
 ) -> dict[str, NDArray[np.float32]]:
-    coders = np.append(np.append(namer.taught.marked > 0, np.zeros(len(namer.further), np.bool_)), False)
+    coders = np.concatenate([namer.taught.marked > 0, namer.further.marked > 0, [False]])
     return {
         "cosine": own.cosine,
         "cosine rank": _ranks(rows.wording, own.cosine),

@@ -1,6 +1,6 @@
 """Names with their codes, and what can be looked up in them: equal wordings, equal bags of stems, names of a code."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -110,15 +110,16 @@ def names_by_group(table: NameTable, group: NDArray[np.int64], n_groups: int) ->
     return Ragged((pairs % max(len(table), 1)).astype(np.int32), starts)
 
 
-def lookup(keys: Sequence[str], table: NameTable, *, marked: bool) -> Lookup:
+def lookup(key_of: Callable[[Wording], str], *tables: NameTable, marked: bool) -> Lookup:
     """The codes of all names of a key: marked by coders with counts, or those that the book gives."""
-    chosen = np.flatnonzero((table.counts > 0) == marked)
-    columns = (owners(table.codes.starts)[chosen], table.codes.values[chosen], table.counts[chosen])
     gathered: dict[str, dict[int, int]] = {}
-    for name, code, count in zip(*(column.tolist() for column in columns), strict=True):
-        if key := keys[name]:
-            found = gathered.setdefault(key, {})
-            found[code] = found.get(code, 0) + count
+    for table in tables:
+        chosen = np.flatnonzero((table.counts > 0) == marked)
+        columns = (owners(table.codes.starts)[chosen], table.codes.values[chosen], table.counts[chosen])
+        for name, code, count in zip(*(column.tolist() for column in columns), strict=True):
+            if key := key_of(table.wordings[name]):
+                found = gathered.setdefault(key, {})
+                found[code] = found.get(code, 0) + count
     rows = [sorted(found.items()) for found in gathered.values()]
     flat = np.array([pair for row in rows for pair in row], np.int32).reshape(-1, 2)
     numbers = {key: number for number, key in enumerate(gathered)}

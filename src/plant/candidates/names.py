@@ -5,6 +5,7 @@ codes and of broader codes first. The other names of the book, be it a whole cla
 known too: equal wordings, equal bags of stems and nearest names are looked up in both.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,6 +43,7 @@ class NamerOptions:
     ridge: float = 0.03
     sharpness: float = 9.0  # of the softmax over the values of a part
     book_weight: float = 0.3  # of a name of the book; a wording marked n times has 1 + ln n
+    marked_names: int = 6000  # at most so many marked wordings teach the ridge, the most often marked
     book_names: int = 2000  # at most so many names of the book teach the ridge
     lettered: int = 200_000  # more further names than that are compared by their words alone, not by letters
     first_values: int = 6  # best values of the first part that are put together with
@@ -158,18 +160,16 @@ class Namer:
     @cached_property
     def lookups(self) -> Mapping[str, Lookup]:
         """Codes of equal folded words, equal stems, equal bags; and those of names of the book."""
-        folded, stemmed, bags = ([key(wording) for wording in self.taught.wordings] for key in KEYS)
         found = {
-            "folded": lookup(folded, self.taught, marked=True),
-            "stemmed": lookup(stemmed, self.taught, marked=True),
-            "bag": lookup(bags, self.taught, marked=True),
-            "book": lookup(stemmed, self.taught, marked=False),
-            "book bag": lookup(bags, self.taught, marked=False),
+            "folded": lookup(folded_key, self.taught, self.further, marked=True),
+            "stemmed": lookup(stemmed_key, self.taught, self.further, marked=True),
+            "bag": lookup(bag_key, self.taught, self.further, marked=True),
+            "book": lookup(stemmed_key, self.taught, marked=False),
+            "book bag": lookup(bag_key, self.taught, marked=False),
         }
         if len(self.further):
-            further = [[key(wording) for wording in self.further.wordings] for key in KEYS[1:]]
-            found["further"] = lookup(further[0], self.further, marked=False)
-            found["further bag"] = lookup(further[1], self.further, marked=False)
+            found["further"] = lookup(stemmed_key, self.further, marked=False)
+            found["further bag"] = lookup(bag_key, self.further, marked=False)
         return found
 
 
@@ -177,9 +177,6 @@ def shown_values(parts: Sequence[str]) -> list[float]:
     """Parts after the first as numbers that a tree can divide: the first character in base 36, -1 for no part."""
     first = [part[:1] for part in (*parts[1:SHOWN], *[""] * SHOWN)][: SHOWN - 1]
     return [float(int(character, 36)) if character.isascii() and character.isalnum() else -1.0 for character in first]
-
-
-KEYS = (folded_key, stemmed_key, bag_key)
 
 
 def fit_namer(
@@ -200,9 +197,9 @@ def fit_namer(
     numbers = {code: number for number, code in enumerate(codes)}
     coders = [Named(wording, numbers[code], n) for wording, found in marked.items() for code, n in found.items() if n]
     books = _ordered(book, numbers, set(seen), code_parts(system))
-    known = {named.wording for named in coders}
-    taught, further = _divided(books, known, options.book_names)
-    table = name_table([*coders, *taught], options=options.vectors)
+    known = _most_marked(coders, options.marked_names)
+    taught, further = _divided([*coders, *books], known, options.book_names)
+    table = name_table(taught, options=options.vectors)
     values = Values(_values_of(codes, table, code_parts(system)))
     return Namer(
         system=system,
@@ -250,11 +247,19 @@ def _ordered(
     return [Named(wording, numbers[code], 0) for code, _, wording in given]
 
 
+def _most_marked(coders: Sequence[Named], limit: int) -> set[Wording]:
+    """The wordings that were marked most often; of equal ones the first in the alphabet."""
+    counts: Counter[Wording] = Counter()
+    for name in coders:
+        counts[name.wording] += name.count
+    return set(sorted(counts, key=lambda wording: (-counts[wording], wording))[:limit])
+
+
 def _divided(names: list[Named], known: set[Wording], limit: int) -> tuple[list[Named], list[Named]]:
-    """Those that teach, which are at most `limit` wordings beyond the known, and the others."""
+    """Those that teach: the known, and at most `limit` further wordings of the book; and the others."""
     taught: dict[Wording, None] = {}
     for name in names:
-        if name.wording not in known and len(taught) < limit:
+        if name.wording not in known and not name.count and len(taught) < limit:
             taught[name.wording] = None
     chosen = known.union(taught)
     return [name for name in names if name.wording in chosen], [name for name in names if name.wording not in chosen]

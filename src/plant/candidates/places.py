@@ -59,6 +59,7 @@ class FinderOptions:
     l2: float = 0.2
     iterations: int = 50
     unmarked: float = 0.12  # share of the sentences without a mention that the tagger learns from
+    most_notes: int = 3000  # that the tagger learns from; wordings are counted in all notes
     min_count: int = 2  # of a feature in these sentences
     threshold: float = 0.04  # of a place's probability
     share: float = 0.08  # of a wording's occurrences that were marked, for all of them to be places
@@ -143,7 +144,9 @@ def fit_finder(
     stemmed = fit_gazetteer([stemmed_tokens(words) for words in notes], spans)
     rates = fit_rates([words.stems for words in notes], spans)
     untaught = Finder(options, folded, stemmed, rates, gather_phrases(names), clusters, None)
-    tagger = _taught(untaught, notes, spans, seed=seed, progress=progress) if len(folded.phrases) else None
+    most = options.most_notes  # in the order of the notes' digests any first ones are drawn
+    marked = len(folded.phrases) > 0
+    tagger = _taught(untaught, notes[:most], spans[:most], seed=seed, progress=progress) if marked else None
     return replace(untaught, tagger=tagger)
 
 

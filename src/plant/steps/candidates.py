@@ -4,7 +4,7 @@ Every fitted note is read by a reader that has not seen it: the judge learns wha
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.candidates.clusters import WordClusters, cluster_words
-from plant.candidates.crossfit import dealt, keys_of
+from plant.candidates.crossfit import dealt, drawn, keys_of
 from plant.candidates.judge import Lessons
 from plant.candidates.listing import Lister, list_rows, right_rows
 from plant.candidates.mentions import mentions_of
@@ -38,18 +38,19 @@ from plant.text.language import language_of
 
 PARTS = 3  # of the fitted notes: each is read by a reader of the others
 FOLDS = 5  # of the judge
+MOST_JUDGED = 3000  # fitted notes that teach the judge; of more, so many are drawn
 OPTIONS = "options.json"
 SECTIONS = ("candidates", "naming", "seed")
 READ_FOR_LANGUAGE = 200  # words of each note
 
 
-def taught_notes(view: TrainingView, language: str) -> list[TaughtNote]:
-    """The fitted notes as readers are taught them."""
+def taught_notes(view: TrainingView, language: str, rows: Iterable[int] | None = None) -> list[TaughtNote]:
+    """The fitted notes, or some of them, as readers are taught them."""
     documents, stem = view.documents, stemmer(language)
     if not documents.text.size:
         raise InputError("candidates are looked for in texts: prepare the corpus with prepare.keep_text = true")
     keys = keys_of(documents.ids).tolist()
-    return [_taught(documents, row, stem, keys[row]) for row in range(len(documents))]
+    return [_taught(documents, row, stem, keys[row]) for row in (range(len(documents)) if rows is None else rows)]
 
 
 def _taught(documents: Documents, row: int, stem: Callable[[str], str], key: int) -> TaughtNote:
@@ -89,16 +90,20 @@ def parts_of(view: TrainingView, seed: int) -> NDArray[np.int64]:
     return dealt(view.documents.ids, parts=PARTS, seed=seed, what="reader")
 
 
+def judged_rows(view: TrainingView, seed: int) -> NDArray[np.int64]:
+    """The fitted notes whose candidates teach the judge."""
+    return drawn(view.documents.ids, most=MOST_JUDGED, seed=seed, what="judge's notes")
+
+
 def read_by(view: TrainingView, rows: Sequence[int], work: Work) -> Reader:
     """A reader of some of the fitted notes, in the order of their ids."""
     recipe, naming = work.section(Candidates), work.section(Naming)
     language = language_for(view, recipe)
-    notes = taught_notes(view, language)
-    order = sorted(rows, key=lambda row: view.documents.ids[row])
-    labels = sorted({label for row in order for label in notes[row].labels})
+    notes = taught_notes(view, language, sorted(rows, key=lambda row: view.documents.ids[row]))
+    labels = sorted({label for note in notes for label in note.labels})
     clusters: Named[WordClusters] | None = work.get("word-clusters")
     return fit_reader(
-        [notes[row] for row in order],
+        notes,
         view.codes,
         book_of(view, labels, naming),
         language=language,
@@ -119,24 +124,23 @@ def _reader(work: Work) -> Reader:
 
 
 def _listed(work: Work) -> ListedNotes:
-    """The candidates of every fitted note, each listed by the reader that has not seen it."""
+    """The candidates of the notes that teach the judge, each listed by the reader that has not seen it."""
     view: TrainingView = work["view"]
-    recipe, parts = work.section(Candidates), parts_of(view, work.seed)
-    notes = taught_notes(view, language_for(view, recipe))
+    recipe, parts, judged = work.section(Candidates), parts_of(view, work.seed), judged_rows(view, work.seed).tolist()
+    notes = dict(zip(judged, taught_notes(view, language_for(view, recipe), judged), strict=True))
     codes = (*view.codes, *further_codes(view, work.section(Naming)))
     found: dict[int, Rows] = {}
     for part in range(PARTS):
         lister = Lister(work[f"reader{part}"], codes, recipe.scorers)
-        asked = np.flatnonzero(parts == part).tolist()
-        _check_unseen(lister.reader, [notes[row] for row in asked])
+        own = np.flatnonzero(parts == part).tolist()
+        _check_unseen(lister.reader, [notes[row] for row in own if row in notes])
         said: list[SaidOfNotes] = [work[said_by(part, number)] for number in range(len(recipe.scorers))]
-        for place, row in enumerate(asked):
-            scores = np.array([one.of(place, lister.columns) for one in said], np.float32).reshape(
-                len(said), len(codes)
-            )
+        for place, row in ((place, row) for place, row in enumerate(own) if row in notes):
+            told = [one.of(place, lister.columns) for one in said]
+            scores = np.array(told, np.float32).reshape(len(said), len(codes))
             found[row] = list_rows(lister, view.documents.text_of(row), notes[row].words, scores)
             work.progress("listing candidates", len(found), len(notes))
-    return listed([found[row] for row in range(len(notes))], n_features=len(lister.features))
+    return listed([found[row] for row in judged], n_features=len(lister.features))
 
 
 def _check_unseen(reader: Reader, notes: Sequence[TaughtNote]) -> None:
@@ -157,9 +161,10 @@ def further_codes(view: TrainingView, naming: Naming) -> tuple[str, ...]:
 
 def lessons_of(view: TrainingView, found: ListedNotes, *, language: str, seed: int) -> Lessons:
     """The listed notes with their answers."""
-    notes = taught_notes(view, language)
-    right = [right_rows(found.of(row), note) for row, note in enumerate(notes)]
-    ids = view.documents.ids
+    rows = judged_rows(view, seed).tolist()
+    notes = taught_notes(view, language, rows)
+    right = [right_rows(found.of(place), note) for place, note in enumerate(notes)]
+    ids = [view.documents.ids[row] for row in rows]
     return Lessons(
         listed=found,
         right=np.concatenate(right),
