@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from plant.candidates.listing import Lister, list_rows, right_rows
+from plant.candidates.reader import marked_wordings
 from plant.codes.codebook import CodeBook
 from plant.data.builder import build_corpus
 from plant.data.corpus import Corpus, training_view
@@ -158,6 +159,14 @@ def test_names_of_codes_that_no_taught_note_has_are_not_read(corpus: Corpus, rec
     view = training_view(corpus)
     book = book_of(view, [0, 2], recipe.naming)
     assert set(book.names) == {view.codes[0], view.codes[2]}
+
+
+def test_marks_of_too_many_words_teach_no_wording(corpus: Corpus) -> None:
+    view = training_view(corpus)
+    notes = taught_notes(view, "english")
+    every, short = (marked_wordings(notes, view.codes, longest=longest) for longest in (22, 2))
+    assert 0 < len(short) < len(every)
+    assert short == {wording: codes for wording, codes in every.items() if len(wording[0]) <= 2}
 
 
 def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus, recipe: Recipe) -> None:

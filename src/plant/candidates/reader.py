@@ -20,7 +20,7 @@ from plant.candidates.names import Namer, fit_namer, with_names
 from plant.candidates.note_regression import NoteRegression, fit_regression, unpack_regression
 from plant.candidates.packing import part, under
 from plant.candidates.phrases import gather_phrases
-from plant.candidates.places import Finder, fit_finder, unpack_finder
+from plant.candidates.places import Finder, FinderOptions, fit_finder, unpack_finder
 from plant.candidates.wording import Wording
 from plant.candidates.words import NoteWords, stemmer, words_of
 from plant.types import Progress, silent
@@ -108,11 +108,15 @@ def fit_reader(
     book: Book,
     *,
     language: str,
+    longest: int = 22,
     clusters: WordClusters | None = None,
     seed: int,
     progress: Progress = silent,
 ) -> Reader:
-    """Fit on notes whose labels are columns of `codes`; the book's names of codes that it may look for."""
+    """Fit on notes whose labels are columns of `codes`; the book's names of codes that it may look for.
+
+    Mentions of more than `longest` words are marks of several fragments as one: they teach neither places nor names.
+    """
     stem = stemmer(language)
     wordings = {code: wordings_of(names, stem) for code, names in book.names.items()}
     counts = Counter(label for note in notes for label in note.labels)
@@ -124,11 +128,15 @@ def fit_reader(
             [note.mentions for note in notes],
             names={stems for own in wordings.values() for _, stems in own},
             clusters=clusters,
+            options=FinderOptions(longest=longest),
             seed=seed,
             progress=progress,
         ),
         namer=fit_namer(
-            marked_wordings(notes, codes), wordings, {codes[label]: counts[label] for label in own}, system=book.system
+            marked_wordings(notes, codes, longest=longest),
+            wordings,
+            {codes[label]: counts[label] for label in own},
+            system=book.system,
         ),
         regression=fit_regression(
             [note.words.stems for note in notes],
@@ -147,11 +155,13 @@ def wordings_of(names: Iterable[str], stem: Callable[[str], str]) -> tuple[Wordi
     return tuple(dict.fromkeys((name.folded, name.stems) for name in words if len(name)))
 
 
-def marked_wordings(notes: Iterable[TaughtNote], codes: Sequence[str]) -> dict[Wording, Counter[str]]:
-    """How often each wording was marked for each code."""
+def marked_wordings(notes: Iterable[TaughtNote], codes: Sequence[str], *, longest: int) -> dict[Wording, Counter[str]]:
+    """How often each wording of at most so many words was marked for each code."""
     found: dict[Wording, Counter[str]] = {}
     for note in notes:
         for mention in note.mentions:
+            if mention.last - mention.first > longest:
+                continue
             words = slice(mention.first, mention.last)
             wording = (note.words.folded[words], note.words.stems[words])
             found.setdefault(wording, Counter())[codes[mention.label]] += 1

@@ -150,6 +150,7 @@ class Candidates:
     language: str = (
         "auto"  # of stems and cue words: "spanish", "english", ...; "auto": that of the fitted notes; "": none
     )
+    longest: Count = 22  # words of a mention; longer marks (two fragments as one span) teach no wording
     scorers: tuple[str, ...] = ()  # recipes whose scores of whole notes the judge weighs, fitted like the readers
 
 

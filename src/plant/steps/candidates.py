@@ -107,6 +107,7 @@ def read_by(view: TrainingView, rows: Sequence[int], work: Work) -> Reader:
         view.codes,
         book_of(view, labels, naming),
         language=language,
+        longest=recipe.longest,
         clusters=clusters.thing if clusters else None,
         seed=work.seed,
         progress=work.progress,
