@@ -298,12 +298,14 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ranker", choices=sorted(RANKERS.builders), default="bilinear")
+    parser.add_argument("--only", choices=["sparse"], default="", help="sparse planting alone")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    shape = {"length": arguments.length, "size": arguments.size}
-    made = make(n_labels=arguments.labels, ranker=arguments.ranker, keep=1_000, **shape)
-    found = results(medians(made, rounds=arguments.rounds), memory(arguments.labels, **shape))
-    del made
+    shape, found = {"length": arguments.length, "size": arguments.size}, {}
+    if not arguments.only:
+        made = make(n_labels=arguments.labels, ranker=arguments.ranker, keep=1_000, **shape)
+        found = results(medians(made, rounds=arguments.rounds), memory(arguments.labels, **shape))
+        del made
     options = {"size": arguments.size, "ranker": arguments.ranker, "rounds": arguments.rounds}
     found |= {f"sparse_step_{name}": sparse_step(each, **options) for name, each in SHAPES.items()}
     print(json.dumps(found) if arguments.json else table(found))
@@ -332,15 +334,19 @@ def results(spent: dict[str, float], megabytes: dict[str, float]) -> dict[str, d
 
 
 def table(found: dict[str, dict[str, object]]) -> str:
-    rows = [f"{name:28} {took:8.3f} s" for name, took in found["fused_step"]["seconds"].items()]
+    rows = [f"{name:28} {took:8.3f} s" for name, took in found.get("fused_step", {}).get("seconds", {}).items()]
     rows += [
         f"{name}, {way:16} {took:8.2f} ms a note"
         for name, values in found.items()
         for way, took in values.get("milliseconds_a_note", {}).items()
     ]
-    rows += [f"memory, {name:20} {size:8.1f} MB" for name, size in found["memory"]["megabytes"].items()]
+    rows += [f"memory, {name:20} {size:8.1f} MB" for name, size in _megabytes(found)]
     rows += [f"{name:30} {values['ratio']:8.2f} x" for name, values in found.items()]
     return "\n".join(rows)
+
+
+def _megabytes(found: dict[str, dict[str, object]]) -> list[tuple[str, float]]:
+    return list(found["memory"]["megabytes"].items()) if "memory" in found else []
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
 from plant.steps.prepare import Request
 from plant.steps.run import run
-from plant.systems.classifier import ClassifierSystem
+from plant.systems.classifier import ClassifierSystem, ready
 from plant.systems.coder import FittedCoder, load_coder
 from plant.text.vocab import PADDING, Vocab
 
@@ -132,7 +132,7 @@ def coder_of(shape: Shape, *, listed: int) -> FittedCoder:
     vocab = Vocab(tuple(f"w{token}" for token in range(shape.n_tokens)))
     frequencies = np.full(shape.n_labels, 1e-3, np.float32)
     given = Given(vocab, codes, CodeBook("other", (), {}), frequencies, relevance, ranker)
-    system = ClassifierSystem(recipe, build_classifier(recipe, given).eval(), given)
+    system = ready(ClassifierSystem(recipe, build_classifier(recipe, given).eval(), given))
     return FittedCoder(
         recipe=recipe, vocab=vocab, codebook=given.codebook, codes=codes, system=system,
         thresholds=np.full(shape.n_labels, 0.999, np.float32), temperature=1.0,

@@ -77,9 +77,14 @@ def measure(n_labels: int, n_tokens: int) -> dict[str, dict[str, float]]:
     sparse = Interaction(VOCAB, n_labels, names=names, size=SIZE).eval()
     everything = Interaction(VOCAB, n_labels, names=names, word_vectors=sparse.words, **EVERYTHING).eval()
     unit = torch.nn.functional.normalize(sparse.words, dim=1).numpy()
+
+    def searched() -> None:
+        sparse._kept.forget()  # or names found a moment ago would not be searched
+        sparse(encoded)
+
     work = {
         "loop": lambda: label_loop(unit, names, tokens),
-        "sparse": lambda: sparse(encoded),
+        "sparse": searched,
         "everything": lambda: everything(encoded),
     }
     with torch.no_grad():

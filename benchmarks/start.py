@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 
 from plant import Coder
 
-RECIPES = {"tfidf": (), "plant-cnn": ("fit.epochs=1", "rank.epochs=1")}
+FEW = ("fit.epochs=1", "rank.epochs=1")
+RECIPES = {"tfidf": (), "plant-cnn": FEW, "plant-interaction": FEW}
 PLANT = (sys.executable, "-c", "from plant.cli.main import main; main()")
 NUMPY = (sys.executable, "-c", "import numpy")
 

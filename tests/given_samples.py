@@ -7,7 +7,7 @@ from torch import Tensor
 from plant.codes.codebook import CodeBook
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
 from plant.nn.language.transformer import Transformer, network_of, new_config
-from plant.nn.matching.names import names_from
+from plant.nn.matching.titles import names_from
 from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import BilinearRanker
 from plant.relevance.relevance import Relevance

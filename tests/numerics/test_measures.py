@@ -9,6 +9,9 @@ from plant.evaluate.measures.areas import average_precision
 from plant.evaluate.measures.curves import micro_curve
 from plant.evaluate.measures.ranking import inverse_propensities
 from plant.evaluate.measures.table import measure, measures_for
+from plant.evaluate.scores import forms
+from plant.evaluate.scores.forms import RankedLists
+from plant.evaluate.scores.lists import Lists, lists_of
 from plant.evaluate.scores.outcome import outcome_of
 from plant.evaluate.scores.scored import scored_densely
 from tests.scored_samples import codes_of, matrix, scored
@@ -185,3 +188,32 @@ def test_average_precision_equals_scikit_learn(decimals):
     weights = np.round(SCORES[:, 0], decimals)
     expected = metrics.average_precision_score(TARGETS[:, 0], weights)
     assert average_precision(weights, TARGETS[:, 0]) == pytest.approx(expected, abs=1e-12)
+
+
+def listed_at_random(seed: int) -> tuple[RankedLists, Lists]:
+    """Lists of unequal lengths with many equal scores, and gold codes of which some are not listed."""
+    random = np.random.default_rng(seed)
+    rows = [random.permutation(30)[: random.integers(0, 9)] for _ in range(40)]
+    values = np.concatenate([np.sort(random.integers(0, 6, len(row)))[::-1] / 6 for row in rows]).astype(np.float32)
+    gold = [np.sort(random.permutation(35)[: random.integers(0, 6)]) for _ in range(40)]
+    lists = lists_of([row.tolist() for row in rows])
+    return RankedLists(lists, values >= 0.5, values), lists_of([row.tolist() for row in gold])
+
+
+@pytest.mark.parametrize("block", [1, 7, 1_000_000])
+def test_gold_codes_stand_in_lists_where_counting_says_whatever_the_block(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms, "LISTED_BLOCK", block)
+    scores, gold = listed_at_random(3)
+    assert scores.values is not None
+    standing, ranks, own = scores.standing_in_label(gold), scores.ranks(gold), scores.scores_of(gold)
+    for entry, (document, label) in enumerate(zip(gold.documents.tolist(), gold.labels.tolist(), strict=True)):
+        of_label = scores.values[scores.lists.labels == label]
+        row = scores.lists.of(document).tolist()
+        if label in row:
+            value = scores.values[scores.lists.starts[document] + row.index(label)]
+            expected = (row.index(label) + 1, value, (of_label > value).sum(), (of_label == value).sum())
+        else:
+            expected = (forms.UNRANKED, -np.inf, len(of_label), len(gold) - len(of_label))
+        assert (ranks[entry], own[entry], standing.above[entry], standing.tied[entry]) == expected

@@ -11,6 +11,7 @@ from plant.codes.codebook import CodeBook
 from plant.data.corpus import Role, TrainingView, held_out, training_view
 from plant.data.ngrams import count_ngrams
 from plant.data.vectors import inverse_frequencies, vectors_of
+from plant.errors import ArtifactError
 from plant.recipe.schema import Bow, Relate
 from plant.relevance.relevance import TokenRelevance
 from plant.steps.relate import relate
@@ -262,6 +263,13 @@ def test_the_best_labels_have_the_probability_of_the_judge(bow: BowSystem, view:
 def test_a_packed_system_scores_the_same(bow: BowSystem, view: TrainingView) -> None:
     again = unpack_bow(bow.pack(), Known(view.vocab, view.codes, view.codebook))
     np.testing.assert_array_equal(again.read(view.documents).scores, bow.read(view.documents).scores)
+
+
+def test_a_coder_from_before_the_judge_is_refused_in_one_line(bow: BowSystem, view: TrainingView) -> None:
+    packed = bow.pack()
+    old = replace(packed, options={"neighbours": 5})
+    with pytest.raises(ArtifactError, match="earlier version.*fit it again with plant run"):
+        unpack_bow(old, Known(view.vocab, view.codes, view.codebook))
 
 
 def test_texts_with_few_neighbours_show_the_cosines_that_there_are() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from plant.cli.highlight import html_page, terminal_text
-from plant.explain.spans import evidence_spans
+from plant.explain.spans import evidence_of_all, evidence_spans
 from plant.types import Evidence, Prediction, ScoredCode
 
 TEXT = "severe chest pain and then no fever at all"
@@ -36,3 +36,12 @@ def test_a_phrase_is_shown_with_why_it_means_the_code_and_its_rivals() -> None:
     prediction = Prediction("7", (ScoredCode("J20", "Acute bronchitis", 0.9, True, evidence),))
     assert ">acute bronchitis< today  [marked words; also J40, J41]" in terminal_text(text, prediction, colour=False)
     assert 'title="marked words; also J40, J41">acute bronchitis</mark>' in html_page(text, prediction)
+
+
+def test_codes_taken_together_have_the_evidence_of_each_by_itself() -> None:
+    weights = np.random.default_rng(0).random((6, len(STARTS)))
+    weights[weights < 0.5] = 0
+    weights[2] = 0
+    together = evidence_of_all(weights, STARTS, ENDS, TEXT, most=3)
+    assert together == [evidence_spans(row, STARTS, ENDS, TEXT, most=3) for row in weights]
+    assert [bool(found) for found in together] == [True, True, False, True, True, True]

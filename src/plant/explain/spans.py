@@ -1,6 +1,8 @@
 """From token weights to the words that a person is shown."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +22,32 @@ def evidence_spans(
     most: int = 5,
 ) -> tuple[Evidence, ...]:
     """The phrases that speak most for a code, strongest first; weights are shares of all that speaks for it."""
-    given = np.asarray(weights)
-    places = np.flatnonzero(given > 0)  # few words of a long note
-    if not len(places):
-        return ()
-    values = given[places].astype(np.float64)
-    runs = _runs(places[values >= SHARE * values.max()].tolist())
-    bounds = np.searchsorted(places, [(first, last + 1) for first, last in runs])
-    total = values.sum()
-    phrases = [(float(values[a:b].sum() / total), *run) for (a, b), run in zip(bounds.tolist(), runs, strict=True)]
-    best = sorted(phrases, key=lambda phrase: (-phrase[0], phrase[1]))[:most]
-    return tuple(_evidence(weight, int(starts[first]), int(ends[last]), text) for weight, first, last in best)
+    return evidence_of_all(np.asarray(weights)[None], starts, ends, text, most=most)[0]
+
+
+def evidence_of_all(
+    weights: NDArray[np.floating],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    text: str,
+    *,
+    most: int = 5,
+) -> list[tuple[Evidence, ...]]:
+    """The phrases of several codes, a row of weights each: few words of a long note weigh anything."""
+    rows, places = np.nonzero(weights > 0)
+    values, bounds = weights[rows, places].astype(np.float64).tolist(), np.searchsorted(rows, range(len(weights) + 1))
+    every, cuts = places.tolist(), pairwise(bounds.tolist())
+    best = [_phrases(every[a:b], values[a:b])[:most] if a < b else [] for a, b in cuts]
+    return [tuple(_evidence(phrase, starts, ends, text) for phrase in phrases) for phrases in best]
+
+
+def _phrases(places: Sequence[int], values: Sequence[float]) -> list[tuple[float, int, int]]:
+    """Weight, first and last word of each phrase, strongest first; all words inside of a phrase count."""
+    least, total = SHARE * max(values), sum(values)
+    runs = _runs([place for place, value in zip(places, values, strict=True) if value >= least])
+    inside = [(bisect_left(places, first), bisect_right(places, last)) for first, last in runs]
+    phrases = [(sum(values[a:b]) / total, *run) for (a, b), run in zip(inside, runs, strict=True)]
+    return sorted(phrases, key=lambda phrase: (-phrase[0], phrase[1]))
 
 
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
@@ -45,5 +62,8 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _evidence(weight: float, start: int, end: int, text: str) -> Evidence:
-    return Evidence(start, end, text[start:end], round(weight, 6))
+def _evidence(
+    phrase: tuple[float, int, int], starts: NDArray[np.int32], ends: NDArray[np.int32], text: str
+) -> Evidence:
+    start, end = int(starts[phrase[1]]), int(ends[phrase[2]])
+    return Evidence(start, end, text[start:end], round(phrase[0], 6))

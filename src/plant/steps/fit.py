@@ -292,7 +292,8 @@ def steps_to_model(recipe: Recipe) -> tuple[Step, ...]:
     """The steps from views to the model of a recipe; one of no transformer does not say of what shape it is."""
     if not needs_torch(recipe):
         return RELATE, MODEL
-    from plant.steps.classifier import OF_NETWORKS, TRANSFORM, asked_of
+    from plant.steps.classifier import OF_NETWORKS, asked_of
+    from plant.steps.transform import TRANSFORM
 
     asked = asked_of(recipe) if recipe.system == "classifier" else ()
     return RELATE, *(step for step in OF_NETWORKS if step is not TRANSFORM or "transformer" in asked), MODEL

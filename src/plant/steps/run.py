@@ -68,10 +68,11 @@ def run(
         facts={"name": name, "splits": made.manifest.facts["split_manifest"]},
     )
     steps = walk(plan, {"corpus": Root(corpus, made.manifest.digest)}, settings)
-    coder = steps["coder"]
+    coder, reported = steps["coder"], (corpus.role == Role.REPORT).any()
     keeper.drop_checkpoints()
-    reported = (corpus.role == Role.REPORT).any()
-    report = evaluate(steps["predictions"], progress=progress) if reported else None
+    predictions = steps["predictions"] if reported else None
+    del steps  # and with it views and what was made on the way: evaluation needs the room
+    report = None if predictions is None else evaluate(predictions, progress=progress)
     if report is not None:
         _write_card(coder, report, out / "coder")
     return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut, made.manifest.facts)

@@ -15,6 +15,7 @@ from plant.data.corpus import Documents
 from plant.nn.host import plain_torch_asked
 from plant.nn.reading.forms import DECODERS, ENCODERS, ArrayDecoder, ArrayEncoder, Kept, Said
 from plant.systems.system import FittedSystem, Growth, PackedSystem, Reading, under
+from plant.systems.widened import widened
 
 FORMS = "arrays"  # the option of a packed classifier under which its parts' forms stand
 
@@ -72,7 +73,7 @@ class ArraySystem:
         return self.whole.quantized()
 
     def with_codes(self, growth: Growth) -> FittedSystem:
-        return self.whole.with_codes(growth)
+        return self.whole.with_codes(growth) if self.takes_codes else widened(self, growth)
 
     def pack(self) -> PackedSystem:
         return self.whole.pack()
@@ -82,11 +83,14 @@ def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem]) -> Ar
     """The system of a packed classifier, if its parts have such forms; `unpack` makes the classifier itself."""
     if FORMS not in packed.options:
         return None
-    forms, weights, given = packed.options[FORMS], under(packed.arrays, "weights."), under(packed.arrays, "given.")
-    encoder, decoder = (forms[name] for name in ("encoder", "decoder"))
+    kept = {
+        name: Kept(*(under(packed.arrays, place) for place in (f"weights.{name}.", "given.", f"constants.{name}.")))
+        for name in ("encoder", "decoder")
+    }
+    encoder, decoder = (packed.options[FORMS][name] for name in kept)
     return ArraySystem(
-        ENCODERS[encoder["form"]](encoder, Kept(under(weights, "encoder."), given)),
-        DECODERS[decoder["form"]](decoder, Kept(under(weights, "decoder."), given)),
+        ENCODERS[encoder["form"]](encoder, kept["encoder"]),
+        DECODERS[decoder["form"]](decoder, kept["decoder"]),
         matches_names="names" in packed.options["given"],
         unpack=unpack,
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from plant.candidates.boosting import Trees, fit_trees, pack, probabilities, unpack
 from plant.data.corpus import Documents, TrainingView, take
 from plant.data.vectors import TextVectors, inverse_frequencies, vectors_of
-from plant.errors import InputError
+from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import logits_of
 from plant.recipe.schema import Bow
 from plant.relevance.relevance import Relevance
@@ -324,6 +324,10 @@ def _of_names(bow: BowSystem, tokens: NDArray[np.int32], labels: NDArray[np.int6
 
 def unpack_bow(packed: PackedSystem, known: Known) -> BowSystem:
     """The system that `pack` took apart."""
+    if "judge" not in packed.options:
+        raise ArtifactError(
+            "this plant-bow coder is of an earlier version, which had no judge: fit it again with plant run"
+        )
     arrays = {name: np.asarray(array) for name, array in packed.arrays.items()}
 
     def group(prefix: str, fields: Sequence[str]) -> dict[str, NDArray[Any]]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from plant.nn.classifier import Classifier
 from plant.nn.parts.build import asked_for, build_classifier, kept_whole
 from plant.nn.parts.given import Given, Kept, pack_given, unpack_given
 from plant.nn.parts.protocols import (
+    ArrayForm,
     ArrayPart,
     Looked,
     LookingDecoder,
@@ -30,7 +30,7 @@ from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.systems.array_classifier import FORMS, array_system
 from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, under
-from plant.systems.widened import WidenedSystem, widened
+from plant.systems.widened import widened
 from plant.tensors import Batch, Chosen, Decoded, Encoded
 
 TAG = "classifier"
@@ -132,27 +132,30 @@ class ClassifierSystem:
             raise InputError("only coders with an awd-lstm encoder have a form in eight bits")
         return replace(self, classifier=self.classifier.with_encoder(encoder.quantized()).eval())
 
-    def with_codes(self, growth: Growth) -> "ClassifierSystem | WidenedSystem":
+    def with_codes(self, growth: Growth) -> FittedSystem:
         if not self.takes_codes:
             return widened(self, growth)
         from plant.systems.growing import grown_classifier  # prediction need not wait for it
 
         classifier, given = grown_classifier(self.recipe, self.classifier, self.given, growth)
-        return replace(self, classifier=classifier, given=given)
+        return ready(replace(self, classifier=classifier, given=given))
 
     def pack(self) -> PackedSystem:
         weights = {f"weights.{name}": t.cpu().numpy() for name, t in self.classifier.state_dict().items()}
         given = pack_given(self.given, asked=asked_for(self.recipe), whole=kept_whole(self.recipe))
         arrays = weights | {f"given.{name}": array for name, array in given.arrays.items()}
-        options = {"recipe": recipe_table(self.recipe), "given": given.facts, **self._array_forms()}
-        return PackedSystem(TAG, options, arrays)
+        forms = self._array_forms()
+        for part, form in forms.items():
+            arrays |= {f"constants.{part}.{name}": array for name, array in form.constants.items()}
+        options = {"recipe": recipe_table(self.recipe), "given": given.facts}
+        return PackedSystem(TAG, options | ({FORMS: {p: f.facts for p, f in forms.items()}} if forms else {}), arrays)
 
-    def _array_forms(self) -> dict[str, Any]:
+    def _array_forms(self) -> dict[str, ArrayForm]:
         """By which forms its parts read without torch, if both have one."""
         parts = {"encoder": self.classifier.encoder, "decoder": self.classifier.decoder}
-        forms = {name: part.array_form() for name, part in parts.items() if isinstance(part, ArrayPart)}
-        whole = not self.classifier.segment and len(forms) == len(parts) and None not in forms.values()
-        return {FORMS: forms} if whole else {}
+        every = {name: part.array_form() for name, part in parts.items() if isinstance(part, ArrayPart)}
+        forms = {name: form for name, form in every.items() if form is not None}
+        return forms if len(forms) == len(parts) and not self.classifier.segment else {}
 
 
 def ready(system: ClassifierSystem) -> FittedSystem:

@@ -19,7 +19,7 @@ from plant.data.encode import encode_texts
 from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import calibrated
 from plant.evaluate.scores.forms import BLOCK, best_labels, blocks
-from plant.explain.spans import evidence_spans
+from plant.explain.spans import evidence_of_all
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
@@ -162,10 +162,8 @@ class FittedCoder:
         weights = reading.weigh(place_in_reading, labels, explainer=explainer)
         place = slice(documents.token_starts[row], documents.token_starts[row + 1])
         starts, ends, text = documents.char_starts[place], documents.char_ends[place], documents.text_of(row)
-        return [
-            replace(scored, evidence=evidence_spans(weight, starts, ends, text))
-            for scored, weight in zip(ranked, weights, strict=True)
-        ]
+        found = evidence_of_all(weights, starts, ends, text)
+        return [replace(scored, evidence=own) for scored, own in zip(ranked, found, strict=True)]
 
     @cached_property
     def _labels(self) -> dict[str, int]:

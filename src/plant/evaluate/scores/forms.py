@@ -6,6 +6,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -18,6 +19,7 @@ from plant.store.ragged import offsets
 Values = NDArray[np.float32]
 UNRANKED = np.iinfo(np.int64).max
 BLOCK = 4_000_000  # scores handled at once: 16 MB
+LISTED_BLOCK = 500_000  # entries of lists that are sorted at once: each takes some fifty bytes on the way
 
 
 @dataclass(frozen=True)
@@ -186,31 +188,31 @@ class RankedLists:
         return int(self.lists.lengths.max(initial=0))
 
     def ranks(self, gold: Lists) -> NDArray[np.int64]:
-        places = np.append(self.lists.places, UNRANKED)
-        return places[self._entries(gold)]
+        entries, places = self._entries(gold), np.full(len(gold.labels), UNRANKED)
+        found = entries < len(self.lists.labels)
+        places[found] = entries[found] - self.lists.starts[gold.documents[found]] + 1
+        return places
 
     def accepted(self) -> Lists:
         return self.lists.keep(self.flags)
 
     def scores_of(self, entries: Lists) -> NDArray[np.float64]:
-        scores = np.append(self._values().astype(np.float64), -np.inf)
-        return scores[self._entries(entries)]
+        listed, scores = self._entries(entries), np.full(len(entries.labels), -np.inf)
+        found = listed < len(self.lists.labels)
+        scores[found] = self._values()[listed[found]]
+        return scores
 
     def standing_in_label(self, gold: Lists) -> Standing:
-        values, labels = self._values(), self.lists.labels
-        order = np.lexsort((-values, labels))
+        values, labels, entries = self._values(), self.lists.labels, self._entries(gold)
         n_labels = int(max(labels.max(initial=-1), gold.labels.max(initial=-1))) + 1
         listed = np.bincount(labels, minlength=n_labels)
-        first = offsets(listed)[:-1]
-        run_starts, run_lengths = _runs(labels[order], values[order])
-        above = np.empty(len(labels), np.int64)
-        tied = np.empty(len(labels), np.int64)
-        above[order], tied[order] = run_starts - first[labels[order]], run_lengths
-        entries = self._entries(gold)
+        above, tied = listed[gold.labels], len(self.lists) - listed[gold.labels]
         found = entries < len(labels)
-        above_gold, tied_gold = listed[gold.labels], len(self.lists) - listed[gold.labels]
-        above_gold[found], tied_gold[found] = above[entries[found]], tied[entries[found]]
-        return Standing(above_gold, tied_gold)
+        for first, last in pairwise(_bounds(listed, LISTED_BLOCK)):
+            own = np.flatnonzero((labels >= first) & (labels < last))
+            asked = np.flatnonzero(found & (gold.labels >= first) & (gold.labels < last))
+            above[asked], tied[asked] = _standing_by_label(labels[own], values[own], own.searchsorted(entries[asked]))
+        return Standing(above, tied)
 
     def standing_overall(self, gold: Lists, n_labels: int) -> Standing:
         values = self._values()
@@ -240,12 +242,12 @@ class RankedLists:
 
     def _entries(self, gold: Lists) -> NDArray[np.int64]:
         """Where each gold entry stands in the flat lists; their length where it is not listed."""
-        n_labels = int(max(self.lists.labels.max(initial=0), gold.labels.max(initial=0))) + 1
-        keys, asked = self.lists.keys(n_labels), gold.keys(n_labels)
-        order = np.argsort(keys, kind="stable")
-        spots = np.searchsorted(keys, asked, sorter=order)
-        candidates = np.append(order, len(keys))[spots]
-        return np.where(np.append(keys, -1)[candidates] == asked, candidates, len(keys))
+        found = np.full(len(gold.labels), len(self.lists.labels), np.int64)
+        for first, last in pairwise(_bounds(self.lists.lengths, LISTED_BLOCK)):
+            begin, asked = self.lists.starts[first], slice(gold.starts[first], gold.starts[last])
+            places = _places_of(self.lists.within(first, last), gold.within(first, last))
+            found[asked] = np.where(places < 0, len(self.lists.labels), begin + places)
+        return found
 
 
 @dataclass(frozen=True)
@@ -361,6 +363,37 @@ def _runs(labels: NDArray[np.int32], values: Values) -> tuple[NDArray[np.int64],
     starts = np.flatnonzero(new)
     run = np.cumsum(new) - 1
     return starts[run], np.diff(np.append(starts, len(labels)))[run]
+
+
+def _standing_by_label(
+    labels: NDArray[np.int32], values: Values, asked: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For some of the entries, how many of the same label have a higher value, and how many the same."""
+    order = np.lexsort((-values, labels))
+    run_starts, run_lengths = _runs(labels[order], values[order])
+    first = np.searchsorted(labels[order], labels)
+    above, tied = np.empty((2, len(labels)), np.int64)
+    above[order], tied[order] = run_starts, run_lengths
+    return (above - first)[asked], tied[asked]
+
+
+def _places_of(lists: Lists, gold: Lists) -> NDArray[np.int64]:
+    """Where each gold entry stands in the flat lists of the same documents; -1 where it is not listed."""
+    n_labels = int(max(lists.labels.max(initial=0), gold.labels.max(initial=0))) + 1
+    keys, asked = lists.keys(n_labels), gold.keys(n_labels)
+    order = np.argsort(keys, kind="stable")
+    spots = np.searchsorted(keys, asked, sorter=order)
+    candidates = np.append(order, -1)[spots]
+    return np.where(np.append(keys, -1)[candidates] == asked, candidates, -1)
+
+
+def _bounds(sizes: NDArray[np.integer], most: int) -> list[int]:
+    """Where to cut a row of things so that each piece holds `most` in all, or a single thing that holds more."""
+    ends, bounds = np.cumsum(sizes), [0]
+    while bounds[-1] < len(sizes):
+        before = ends[bounds[-1] - 1] if bounds[-1] else 0
+        bounds.append(max(bounds[-1] + 1, int(np.searchsorted(ends, before + most, side="right"))))
+    return bounds
 
 
 def _histogram(values: Values, bins: int, floor: float) -> Histogram:

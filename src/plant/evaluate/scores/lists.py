@@ -43,6 +43,11 @@ class Lists:
         """The list of one document."""
         return self.labels[self.starts[document] : self.starts[document + 1]]
 
+    def within(self, first: int, last: int) -> "Lists":
+        """The lists of documents `first` to `last`."""
+        starts = self.starts[first : last + 1]
+        return Lists(self.labels[starts[0] : starts[-1]], starts - starts[0])
+
     def keys(self, n_labels: int) -> NDArray[np.int64]:
         """One number per (document, label) pair."""
         return self.documents * n_labels + self.labels

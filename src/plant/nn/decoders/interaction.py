@@ -6,6 +6,7 @@ inside a longer match does not count, and each name has a weight of its own that
 it. See docs/models/interaction-matching.md.
 """
 
+from dataclasses import asdict
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -20,18 +21,11 @@ from plant.nn.attention import as_distribution
 from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.matching.kept import KeptMatches, Matches, joined
 from plant.nn.matching.letters import letter_vectors
-from plant.nn.matching.names import Names, names_from
-from plant.nn.matching.search import (
-    NOWHERE,
-    Matching,
-    Phrases,
-    Similar,
-    phrases_of,
-    positions,
-    read,
-    search,
-    similar_words,
-)
+from plant.nn.matching.names import Names
+from plant.nn.matching.placed import best_per_label, matches_in, placed
+from plant.nn.matching.search import Matching, Phrases, Similar, phrases_of, similar_words
+from plant.nn.matching.titles import names_from
+from plant.nn.parts.protocols import ArrayForm
 from plant.store.ragged import offsets
 from plant.tensors import Decoded, Encoded, OnHost
 from plant.text.vocab import UNKNOWN, Vocab
@@ -90,6 +84,7 @@ class Interaction(nn.Module):
         absent: float = -3.0,
     ) -> None:
         super().__init__()
+        self.given_names = names is not None
         if names is None:
             names = names_from(torch.zeros(n_labels, 1) if descriptions is None else descriptions, n_words=vocab_size)
         self.form, self.matching = form, Matching(slack, threshold, least, longest, covering)
@@ -138,13 +133,15 @@ class Interaction(nn.Module):
         tokens = [row[mask].numpy() for row, mask in zip(host.tokens, host.mask, strict=True)]
         matches = self._matches(tokens)
         best = self._best_per_label(matches, None if labels is None else labels.cpu().numpy())
-        names = matches.found.names[best]
-        lengths = self.phrases.lengths(names)
-        words, at = matches.words_of(best)
-        match, kept = np.repeat(np.arange(len(names)), lengths), at != NOWHERE
-        word_tokens = self.phrases.distinct[self.phrases.words[words]]
-        arrays = (matches.rows[best], self.name_labels[names], names, lengths, match[kept], word_tokens[kept], at[kept])
-        return Places(*(torch.from_numpy(array.astype(np.int64)).to(encoded.tokens.device) for array in arrays))
+        arrays = placed(matches, best, self.phrases, self.name_labels)
+        return Places(*(torch.from_numpy(array).to(encoded.tokens.device) for array in arrays))
+
+    def array_form(self) -> ArrayForm | None:
+        """What `plant.nn.reading.names` must know beside the weights: which words are like which, once and for all."""
+        if not self._fixed or not self.given_names:
+            return None
+        facts = {"form": "names", "logit": self.form, "matching": asdict(self.matching)}
+        return ArrayForm(facts, self._similar()._asdict())
 
     def _keep(self, name: str, values: Tensor, *, learned: bool) -> None:
         if learned:
@@ -196,23 +193,14 @@ class Interaction(nn.Module):
         return table
 
     def _in_document(self, similar: Similar, tokens: NDArray[np.int64]) -> Matches:
-        document = read(similar, tokens, self.phrases, self.matching)
-        found = search(document, self.phrases, self.matching, self.several if self.training else None)
-        words, at = positions(document, self.phrases, found, slack=self.matching.slack)
-        return Matches(np.array([len(found.names)]), found, offsets(self.phrases.lengths(found.names)), words, at)
+        return matches_in(similar, tokens, self.phrases, self.matching, self.several if self.training else None)
 
     def _best_per_label(self, matches: Matches, asked: NDArray[np.int64] | None) -> NDArray[np.intp]:
         """The best match of each label in each document, by document and label; the first name of equals."""
-        names, scores = matches.found.names, matches.found.scores
-        labels, rows, values = self.name_labels[names], matches.rows, scores
+        names, values = matches.found.names, matches.found.scores
         if self.form == "weighted":
-            values = self.weights.detach().cpu().numpy()[names] + self.scale.item() * (scores - 1)
-        order = np.lexsort((names, -values, labels, rows))
-        if asked is not None:
-            order = order[np.isin(labels[order], asked)]
-        new = np.ones(len(order), np.bool_)
-        new[1:] = (np.diff(labels[order]) != 0) | (np.diff(rows[order]) != 0)
-        return order[new]
+            values = self.weights.detach().cpu().numpy()[names] + self.scale.item() * (values - 1)
+        return best_per_label(matches, values, self.name_labels[names], asked)
 
     def _logits(self, places: Places, encoded: Encoded) -> Float[Tensor, "match"]:
         similar = self._similarities(places, encoded)

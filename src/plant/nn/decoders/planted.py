@@ -21,7 +21,7 @@ from plant.errors import RecipeError
 from plant.nn.attention import Packed, as_distribution, pack, unpack
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.forms import compiled_for
-from plant.nn.parts.protocols import Looked, StaticRelevance
+from plant.nn.parts.protocols import ArrayForm, Looked, StaticRelevance
 from plant.nn.planting.attending import Attending
 from plant.nn.planting.batched import BatchLook, PlantedScores, StaticLists, batched_logits, batched_loss
 from plant.nn.planting.focus import Focusing, focused_attention
@@ -113,13 +113,13 @@ class PlantedDecoder(nn.Module):
         """What is planted was measured to be evidence; attention that was only learned is none (docs/results.md)."""
         return len(self.names) > 1
 
-    def array_form(self) -> dict[str, Any] | None:
+    def array_form(self) -> ArrayForm | None:
         """What `plant.nn.reading.planted` must know beside the weights; listed words and both sources have a form."""
         if self.listing is None or self.ranker is None or self.segment or not self.evident:
             return None
         forms = {kind: form for form, kind in RANKERS.builders.items()}
         looks = {"listed": self.listed, "k": self.k, "normalised": self.listing.normalised}
-        return {"form": "listed", "ranker": forms[type(self.ranker)], **looks}
+        return ArrayForm({"form": "listed", "ranker": forms[type(self.ranker)], **looks})
 
     def planted_ranker(self) -> Ranker | None:
         """The copy of the ranker that goes on learning."""

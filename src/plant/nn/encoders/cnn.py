@@ -1,12 +1,13 @@
 """Words and one layer of convolutions: the encoder of Text-CNN, XML-CNN and CAML."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from plant.nn.layers import Convolution, WordEmbedding
+from plant.nn.parts.protocols import ArrayForm
 from plant.tensors import Batch, Chosen, Encoded
 from plant.values import Count, Counts, Dropout, small
 
@@ -55,6 +56,6 @@ class CNN(nn.Module):
         states = [self.activate(c.at(words, batch.mask, chosen)) for c in self.convolutions]  # type: ignore[operator]
         return torch.cat([*states, *[chosen.of(words)] * self.residual], dim=-1)
 
-    def array_form(self) -> dict[str, Any]:
+    def array_form(self) -> ArrayForm:
         """What `plant.nn.reading.convolution` must know beside the weights."""
-        return {"form": "cnn", "activation": self.activation, "residual": self.residual}
+        return ArrayForm({"form": "cnn", "activation": self.activation, "residual": self.residual})

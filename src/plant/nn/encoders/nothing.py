@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from plant.nn.parts.protocols import ArrayForm
 from plant.tensors import Batch, Encoded
 
 
@@ -14,3 +15,7 @@ class Nothing(nn.Module):
     def forward(self, batch: Batch) -> Encoded:
         states = torch.empty(*batch.tokens.shape, 0, device=batch.tokens.device)
         return Encoded(states, batch.tokens, batch.mask)
+
+    def array_form(self) -> ArrayForm:
+        """Nothing there either."""
+        return ArrayForm({"form": "none"})

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 from numpy.typing import NDArray
-from torch import Tensor
-
-from plant.store.ragged import offsets
-from plant.text.vocab import PADDING
 
 
 @dataclass(frozen=True)
@@ -46,24 +41,6 @@ def unpack_names(arrays: Mapping[str, NDArray[Any]]) -> Names:
     flat = {name: np.array(array) for name, array in arrays.items() if name != "sizes"}
     n_trained, n_labels, n_words = arrays["sizes"].tolist()
     return Names(**flat, n_trained=n_trained, n_labels=n_labels, n_words=n_words)
-
-
-def names_from(descriptions: Int[Tensor, "label word"], *, n_words: int) -> Names:
-    """One name per label: its padded title; a label without a title has none."""
-    numbers = descriptions.cpu().numpy()
-    kept = numbers != PADDING
-    lengths = kept.sum(1)
-    named = np.flatnonzero(lengths)
-    return Names(
-        words=numbers[kept].astype(np.int32),
-        starts=offsets(lengths[named]),
-        labels=named.astype(np.int32),
-        support=np.zeros(len(named), np.int32),
-        log_odds=np.zeros(len(named), np.float32),
-        n_trained=len(named),
-        n_labels=len(numbers),
-        n_words=n_words,
-    )
 
 
 def with_names(names: Names, further: Names) -> Names:

@@ -1,7 +1,8 @@
 """What an encoder, a decoder and a loss are; anything of this shape goes with anything else of this shape."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -219,12 +220,19 @@ def gives(decoder: Decoder) -> frozenset[str]:
     return decoder.gives if isinstance(decoder, ExtraDecoder) else frozenset()
 
 
+class ArrayForm(NamedTuple):
+    """What a part's form of plain arrays must know beside its weights: its name as `form`, other facts, and arrays."""
+
+    facts: Mapping[str, Any]
+    constants: Mapping[str, NDArray[Any]] = MappingProxyType({})
+
+
 @runtime_checkable
 class ArrayPart(Protocol):
     """An encoder or a decoder that has a form of plain arrays, for coders that only read (`plant.nn.reading`)."""
 
-    def array_form(self) -> Mapping[str, Any] | None:
-        """The name of the form as `form`, and what it must know beside the weights; None where it has none."""
+    def array_form(self) -> ArrayForm | None:
+        """The form, for the weights as they are now; None where it has none."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Words and convolutions at some positions of a note, in numpy: what `plant.nn.encoders.cnn` computes there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,8 +50,9 @@ def convolved_words(facts: Facts, kept: Kept) -> ConvolvedWords:
     """The encoder from a coder's weights; `facts` are `activation` and `residual`."""
     n_layers = sum(name.startswith("convolutions.") and name.endswith(".weight") for name in kept.weights)
     layers = tuple(_layer(kept, f"convolutions.{number}.convolution") for number in range(n_layers))
-    activate = {"tanh": np.tanh, "relu": _relu}[facts["activation"]]
-    return ConvolvedWords(kept.weights["words.table.weight"], layers, activate, facts["residual"])
+    return ConvolvedWords(
+        kept.weights["words.table.weight"], layers, ACTIVATIONS[facts["activation"]], facts["residual"]
+    )
 
 
 def _layer(kept: Kept, name: str) -> Layer:
@@ -62,3 +63,6 @@ def _layer(kept: Kept, name: str) -> Layer:
 
 def _relu(values: Array) -> Array:
     return np.maximum(values, 0)
+
+
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {"tanh": np.tanh, "relu": _relu}

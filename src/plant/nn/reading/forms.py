@@ -43,17 +43,18 @@ class ArrayDecoder(Protocol):
 
 
 class Kept(NamedTuple):
-    """What a coder keeps of a part: its weights, and what its parts were given, by name."""
+    """What a coder keeps of a part: its weights, what its parts were given, and what its form was told, by name."""
 
     weights: Mapping[str, Array]
     given: Mapping[str, Array]
+    constants: Mapping[str, Array]
 
 
 ENCODERS: Mapping[str, Callable[[Facts, Kept], ArrayEncoder]] = Importable(
-    {"cnn": "plant.nn.reading.convolution:convolved_words"}
+    {"cnn": "plant.nn.reading.convolution:convolved_words", "none": "plant.nn.reading.names:no_states"}
 )
 DECODERS: Mapping[str, Callable[[Facts, Kept], ArrayDecoder]] = Importable(
-    {"listed": "plant.nn.reading.planted:listed_labels"}
+    {"listed": "plant.nn.reading.planted:listed_labels", "names": "plant.nn.reading.names:named_labels"}
 )
 
 

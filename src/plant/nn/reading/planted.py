@@ -1,6 +1,6 @@
 """Sparse planting for coders that only read: `plant.nn.decoders.planted` with listed words, on plain arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -91,7 +91,7 @@ def listed_labels(facts: Facts, kept: Kept) -> ListedLabels:
     tokens, scores = (kept.given[f"relevance.{name}"][:, : facts["listed"]] for name in ("tokens", "scores"))
     lists = lists_by_token(tokens, scores, n_tokens=len(kept.given["relevance.token_counts"]))
     weights, bias, scales = (np.array(kept.weights[name]) for name in ("learned.weights", "learned.bias", "scales"))
-    ranker = {"bilinear": _bilinear, "mlp": _two_layer}[facts["ranker"]](kept)
+    ranker = RANKERS[facts["ranker"]](kept)
     constants = Constants(np.full(len(lists.scores), np.nan, lists.scores.dtype), ranker.label_half)
     return ListedLabels(lists, weights, bias, scales, ranker, constants, facts["k"], facts["normalised"])
 
@@ -109,3 +109,9 @@ def _two_layer(kept: Kept) -> TwoLayerScores:
 def _of_ranker(kept: Kept, *names: str) -> list[Array]:
     """Copies: kernels are compiled for arrays that can be written, and maps of a file cannot."""
     return [np.array(kept.weights[f"ranker.{name}"]) for name in names]
+
+
+RANKERS: Mapping[str, Callable[[Kept], BilinearScores | TwoLayerScores]] = {
+    "bilinear": _bilinear,
+    "mlp": _two_layer,
+}
