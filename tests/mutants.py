@@ -3,8 +3,8 @@
     python -m tests.mutants                        # all mutants of the files below; `make mutants`
     python -m tests.mutants --sample 60 --only thresholds
 
-Each mutant is written into a copy of the sources and tried by the tests of its file in a process of its own. A test that
-fails, or does not come to an end, has killed it. Prints those that live, and the share killed of each file and of all.
+Each mutant is written into a copy of the sources and tried by the tests of its file in a process of its own. A test
+that fails, or does not come to an end, has killed it. Prints those that live, and the share killed of each file.
 """
 
 import argparse
@@ -88,11 +88,9 @@ def _is_silent(node: ast.AST) -> bool:
 
 def _changes(node: ast.AST, only: int | None = None) -> Iterator[str]:
     """What can be changed about a node, in words; the one numbered `only` is carried out."""
-    count = 0
-    for what, carry_out in _possible(node):
-        if count == only:
+    for number, (what, carry_out) in enumerate(_possible(node)):
+        if number == only:
             carry_out()
-        count += 1
         yield what
 
 
