@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plant.cli.main import main
+from plant.data.sources import open_source
 from plant.errors import InputError
 from plant.evaluate.scores.scored import scored_densely
 from plant.recipe.reading import load_recipe
@@ -23,6 +24,7 @@ from plant.studies.claims import (
     rarest,
 )
 from plant.studies.curves import data_saved, notes_for
+from plant.studies.leak import random_sources
 from plant.studies.page import Findings, write_findings
 from plant.studies.prove import prove
 from plant.studies.study import CLAIMED
@@ -98,6 +100,52 @@ def test_a_claim_runs_quickly_on_the_embedded_corpus(name: str, tmp_path: Path) 
         main(["study", name, "--corpus", "demo", "--quick", "--set", "prepare.fitted_notes=60", "--out", str(tmp_path)])
     assert end.value.code in (0, None)
     assert (tmp_path / "report.html").is_file()
+
+
+def test_random_labels_show_nothing_and_a_leak_shows(source: Path) -> None:
+    findings = proved("leak", source, recipes=("tfidf",))
+    areas = {row["reported notes"]: row["macro-AUC"] for row in findings.rows}
+    assert areas["leaked"] > areas["apart"] + 0.2
+    assert f"up to {areas['leaked']:.3f}" in findings.said[1]
+
+
+def test_random_sources_keep_texts_and_how_many_codes_there_are(source: Path) -> None:
+    made = random_sources(Notes(str(source), ("--report", "test")), source.parent / "random")
+    real = sorted(open_source(str(source)).notes(), key=lambda note: note.id)
+    apart, leaked = (list(open_source(made[kind]).notes()) for kind in ("apart", "leaked"))
+    apart.sort(key=lambda note: note.id)
+    assert [(note.id, note.text, note.split) for note in apart] == [(note.id, note.text, note.split) for note in real]
+    assert sorted(note.codes for note in apart) == sorted(note.codes for note in real)
+    assert [note.codes for note in apart] != [note.codes for note in real]
+    assert len(leaked) == len(real) + sum(note.split == "test" for note in real)
+    assert {note.text for note in leaked[len(real) :]} == {note.text for note in real if note.split == "test"}
+    assert all(note.split == "train" for note in leaked[len(real) :])
+
+
+def test_words_of_codes_and_of_notes_stand_beside_what_was_marked(source: Path) -> None:
+    marked = source.parent / "marked.jsonl"
+    with marked.open("w") as file:
+        for note in notes_of(60):
+            marks = [
+                {"start": (at := note.text.index(f"sign{code.lower()}x")), "end": at + 7, "label": code}
+                for code in note.codes
+            ]
+            row = {"id": note.id, "text": note.text, "codes": note.codes, "split": note.split, "evidence": marks}
+            file.write(json.dumps(row) + "\n")
+    tiny = ("encoder.embedding=8", "encoder.filters=8", "relate.form=mi", "rank.epochs=20")
+    out = {name: proved(name, marked, overrides=tiny) for name in ("tokens", "case-study")}
+    by_code = {row["code"]: row for row in out["tokens"].rows}
+    assert sorted(by_code) == [f"C{label}" for label in range(5)]
+    for code, row in by_code.items():
+        assert f"sign{code.lower()}x" in row["mutual information"].split(", ")[:2]
+        assert row["marked"] == f"sign{code.lower()}x"
+        assert len(row["ranker"].split(", ")) == 8
+    for row in out["case-study"].rows:
+        assert row["marked"] == f"sign{row['code'].lower()}x"
+        assert row["marked"] in row["static"].split(", ")
+        assert 0 < row["static, share marked"] <= 1
+        assert row["learned"] == ""  # plant-cnn has none
+    assert {row["note"] for row in out["case-study"].rows} <= {1, 2, 3, 4, 5}
 
 
 def test_an_ablation_changes_one_thing_of_the_printed_recipe() -> None:

@@ -11,7 +11,7 @@ from plant.errors import InputError
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", default="baselines",
                         help="baselines (the default) or planting: recipes in one table; or a claim of the papers: "
-                        "low-shot, overfit, ablation, rare")  # fmt: skip
+                        "low-shot, overfit, ablation, rare, tokens, case-study, leak")  # fmt: skip
     parser.add_argument("--corpus", required=True, metavar="SOURCE", help="as SOURCE of `plant run`")
     parser.add_argument("--recipes", metavar="NAME,NAME",
                         help="these instead; the first is the reference (without a GPU, the study takes the -small "

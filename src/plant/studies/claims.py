@@ -1,8 +1,9 @@
 """The claims of the papers as studies: which variants are fitted, what is measured of each run, what that says."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from plant.evaluate.scores.outcome import outcome_of
 from plant.evaluate.scores.scored import Scored, load_scored
 from plant.store.artifact import read_manifest
 from plant.studies.curves import data_saved
-from plant.studies.variants import Run, Variant
+from plant.studies.leak import APART, LEAKED, random_sources
+from plant.studies.variants import Notes, Run, Variant
+from plant.studies.words import case_measures, case_rows, token_rows
 
 Row = Mapping[str, Any]
 QUICK = (
@@ -21,6 +24,7 @@ QUICK = (
     "pretrain.epochs=1", "pretrain.embedding=8", "pretrain.hidden=8", "pretrain.layers=2", "pretrain.batch=8",
     "masked.epochs=1", "vectors.epochs=1", "prepare.min_count=1",
 )  # fmt: skip
+CHANCE = 0.05  # how far from 0.5 an AUC of random labels may be
 RARE = 50  # codes of the rare ones
 LOW_SHOT = ("P@5", "P@15", "MAP")
 RARE_MEASURES = ("macro-AUC", "micro-AUC", MACRO_F1, MACRO_F1_HARMONIC, "micro-F1")
@@ -32,6 +36,7 @@ class Settings:
 
     quick: bool = False
     recipes: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # those that a claim writes
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,12 @@ class Claim:
     name: str
     question: str
     variants: Callable[[Settings], tuple[Variant, ...]]
-    rows: Callable[[Run], Iterable[Row]]
+    rows: Callable[[Run, Notes], Iterable[Row]]
     keys: tuple[str, ...]
     measures: tuple[str, ...]
     axis: str = ""
     findings: Callable[[Sequence[Row]], list[str]] = lambda rows: []
+    sources: Callable[[Notes, Path], Mapping[str, str]] | None = None  # notes of its own, made of those given
 
 
 def _of(settings: Settings, own: Sequence[str], *, least: int = 1) -> tuple[str, ...]:
@@ -93,7 +99,7 @@ def _drawn(recipe: str, form: str, size: int) -> Variant:
     return Variant(f"{name}{form.replace(' ', '-')}-{size or 'all'}", recipe, changes, {"system": system})
 
 
-def low_shot_rows(run: Run) -> Iterable[Row]:
+def low_shot_rows(run: Run, notes: Notes) -> Iterable[Row]:
     scored = scored_of(run)
     return [{**measured(run, scored, LOW_SHOT), "notes": scored.train_documents}]
 
@@ -124,7 +130,7 @@ def overfit_variants(settings: Settings) -> tuple[Variant, ...]:
     return tuple(Variant(Path(one).stem, one, changes, {"system": Path(one).stem}) for one in recipes)
 
 
-def overfit_rows(run: Run) -> Iterable[Row]:
+def overfit_rows(run: Run, notes: Notes) -> Iterable[Row]:
     """A row for each epoch: the loss of fitted notes, and loss and precision of choosing ones."""
     histories = read_manifest(run.folder / "coder").facts["history"]
     for member, epochs in histories.items():
@@ -204,7 +210,7 @@ def _folder(name: str) -> str:
     return "-".join(words)
 
 
-def ablation_rows(run: Run) -> Iterable[Row]:
+def ablation_rows(run: Run, notes: Notes) -> Iterable[Row]:
     return [measured(run, scored_of(run), ("MAP", "micro-F1", "P@5", "P@15", "macro-AUC"))]
 
 
@@ -247,11 +253,53 @@ def rarest(scored: Scored, most: int = RARE) -> np.ndarray[Any, np.dtype[np.bool
     return np.isin(np.arange(scored.n_labels), chosen)
 
 
-def rare_rows(run: Run) -> Iterable[Row]:
+def rare_rows(run: Run, notes: Notes) -> Iterable[Row]:
     scored = scored_of(run)
     few = scored.only(rarest(scored))
     fitted = {"codes": few.n_labels, "fitted notes at most": int(few.train_counts.max(initial=0))}
     return [{**measured(run, few, RARE_MEASURES), **fitted}]
+
+
+# leak: what random labels show of every recipe, and would show if reported notes were fitted on
+
+LEAK_RECIPES = (
+    "prior", "tfidf", "dictionary", "interaction", "caml-small", "plant-cnn", "plant-cnn-learned", "plant",
+    "plant-printed-small", "candidates",
+)  # fmt: skip
+
+
+def leak_variants(settings: Settings) -> tuple[Variant, ...]:
+    """Every recipe on random labels, with the reported notes apart, and with copies of them among the fitted ones."""
+    recipes = _of(settings, ("tfidf", "prior") if settings.quick else LEAK_RECIPES)
+    return tuple(
+        Variant(f"{Path(one).stem}-{kind}", one, (), {"system": Path(one).stem, "reported notes": kind}, source)
+        for one in recipes
+        for kind, source in settings.sources.items()
+    )
+
+
+def leak_rows(run: Run, notes: Notes) -> Iterable[Row]:
+    return [measured(run, scored_of(run), ("macro-AUC", "MAP"))]
+
+
+def leak_findings(rows: Sequence[Row]) -> list[str]:
+    """The systems whose AUC is not that of chance although the reported notes were apart."""
+    apart = {row["system"]: row["macro-AUC"] for row in rows if row["reported notes"] == APART}
+    leaking = [f"{system} ({area:.3f})" for system, area in apart.items() if abs(area - 0.5) > CHANCE]
+    shown = [row["macro-AUC"] for row in rows if row["reported notes"] == LEAKED]
+    said = f"On random labels {len(apart) - len(leaking)} of {len(apart)} systems have an AUC within {CHANCE} of 0.5"
+    return [
+        said + (f"; not so: {', '.join(leaking)}." if leaking else "."),
+        f"With copies of the reported notes among the fitted ones it goes up to {max(shown, default=0.5):.3f}.",
+    ]
+
+
+# tokens and case-study: words, beside what people marked
+
+
+def one_variant(settings: Settings) -> tuple[Variant, ...]:
+    """One planted recipe."""
+    return tuple(Variant(Path(one).stem, one) for one in _of(settings, ("plant-cnn",))[:1])
 
 
 CLAIMS: Mapping[str, Claim] = {
@@ -293,6 +341,32 @@ CLAIMS: Mapping[str, Claim] = {
             rare_rows,
             ("system",),
             RARE_MEASURES,
+        ),
+        Claim(
+            "tokens",
+            "Which words speak for a code?",
+            one_variant,
+            token_rows,
+            ("code", "title", "mutual information", "ranker", "marked"),
+            (),
+        ),
+        Claim(
+            "case-study",
+            "Which words does each explainer name, and which did people mark?",
+            one_variant,
+            case_rows,
+            ("note", "code", "marked", "attention", "static", "planted", "gradient"),
+            case_measures(),
+        ),
+        Claim(
+            "leak",
+            "What do random labels show, and what would a leak?",
+            leak_variants,
+            leak_rows,
+            ("system", "reported notes"),
+            ("macro-AUC", "MAP"),
+            findings=leak_findings,
+            sources=random_sources,
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from plant.errors import InputError
@@ -27,9 +28,11 @@ def prove(
         raise InputError(f"there is no file or folder {notes.source!r} ('demo' is the embedded corpus)")
     changes = (*(QUICK if settings.quick else ()), *overrides)
     seeds = tuple(dict.fromkeys(seeds))[: 1 if settings.quick else None]
+    if claim.sources is not None:
+        settings = replace(settings, sources=claim.sources(notes, out))
     variants = claim.variants(settings)
     runs, failed = fit_variants(variants, seeds, notes, out, overrides=changes, say=say, call=call)
-    rows = [dict(row) for run in runs for row in claim.rows(run)]
+    rows = [dict(row) for run in runs for row in claim.rows(run, notes)]
     return Findings(claim, rows, command_of(claim, settings, seeds, notes, overrides), failed)
 
 

@@ -35,7 +35,7 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
     ),
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
-CLAIMED = ("low-shot", "overfit", "ablation", "rare")  # plant.studies.claims
+CLAIMED = ("low-shot", "overfit", "ablation", "rare", "tokens", "case-study", "leak")  # plant.studies.claims
 
 TRACEBACK = "Traceback (most recent call last):"
 SPENT = "spent.json"
