@@ -7,7 +7,9 @@ from sklearn.metrics import f1_score, log_loss
 
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import calibrated, fit_temperature, logits_of, reliability
-from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.choosing.thresholds import best_threshold, tune_global_threshold, tune_label_thresholds
+from plant.evaluate.scores.forms import ranked
+from plant.evaluate.scores.lists import Lists
 from plant.evaluate.scores.prior import prior_of, prior_scores, prior_threshold
 from tests.scored_samples import matrix, scored
 
@@ -51,6 +53,65 @@ def test_label_thresholds_raise_the_f1_that_they_are_tuned_on():
     single = f1_score(TARGETS, np.greater_equal(SCORES, tune_global_threshold(SCORES, TARGETS)), **options)
     each = f1_score(TARGETS, np.greater_equal(SCORES, tune_label_thresholds(SCORES, TARGETS, shrinkage=0)), **options)
     assert each > single
+
+
+def plain_threshold(scores: np.ndarray, gold: np.ndarray, average: str) -> float:
+    """The first gold score, in reading order for micro and rising for macro, of the best F1; midway to the next."""
+    options = {"average": average, "zero_division": 0, "labels": np.flatnonzero(gold.any(axis=0))}
+    candidates = scores[gold > 0] if average == "micro" else np.unique(scores[gold > 0])
+    f1 = [round(f1_score(gold, scores >= candidate, **options), 12) for candidate in candidates]
+    best = candidates[int(np.argmax(f1))]
+    below = scores[scores < best]
+    return float(np.float32((best + below.max()) / 2)) if len(below) else float(best)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("average", ["micro", "macro"])
+def test_thresholds_are_those_of_a_plain_search(average: str, seed: int):
+    draw = np.random.default_rng(seed)
+    gold = (draw.random((12, 4)) < 0.3).astype(np.int8)
+    gold[0, 0] = 1
+    scores = (0.3 * gold + draw.random((12, 4))).astype(np.float32).round(1)  # ties
+    found = tune_global_threshold(scores, gold, measure=f"{average}-F1")
+    assert found == pytest.approx(plain_threshold(scores, gold, average), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_labels_own_threshold_is_that_of_a_plain_search(seed: int):
+    draw = np.random.default_rng(seed)
+    gold = (draw.random((15, 5)) < 0.3).astype(np.int8)
+    scores = (0.3 * gold + draw.random((15, 5))).astype(np.float32).round(2)
+    found = tune_label_thresholds(scores, gold, shrinkage=0.0)
+    for label in np.flatnonzero(gold.any(axis=0)).tolist():
+        own, positive = scores[:, label], np.sort(scores[gold[:, label] > 0, label])
+        f1 = [2 * (positive >= t).sum() / ((own >= t).sum() + len(positive)) for t in positive]
+        best = positive[int(np.argmax(f1))]
+        below = own[own < best]
+        expected = (best + below.max()) / 2 if len(below) else best
+        assert found[label] == pytest.approx(expected, abs=1e-6)
+
+
+def test_ten_notes_shrink_by_themselves():
+    np.testing.assert_array_equal(
+        tune_label_thresholds(SCORES, TARGETS), tune_label_thresholds(SCORES, TARGETS, shrinkage=10.0)
+    )
+
+
+def test_a_gold_code_that_no_list_has_is_never_the_threshold():
+    lists = ranked(np.array([[0], [1]]), np.array([[0.9], [0.8]]), thresholds=np.zeros(3))
+    gold = Lists(np.array([0, 2], np.int32), np.array([0, 1, 2]))
+    assert best_threshold(lists, gold, n_labels=3) == pytest.approx(0.85)
+
+
+def test_where_everything_is_accepted_the_least_score_is_the_threshold():
+    assert tune_global_threshold(np.array([[0.9, 0.4]]), np.array([[1, 1]])) == pytest.approx(0.4)
+
+
+def test_neighbours_in_float32_leave_no_room_between_them():
+    least = np.float32(0.5)
+    scores = np.array([[np.nextafter(least, np.float32(1)), least]], np.float32)
+    threshold = tune_global_threshold(scores, np.array([[1, 0]]))
+    assert (scores >= np.float32(threshold)).tolist() == [[True, False]]
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -261,12 +261,6 @@ def test_reading_in_segments_gives_the_gradients_of_reading_at_once_unless_they_
     assert all(bool(gradient.any()) for gradient in cut)
 
 
-def test_a_backward_encoder_refuses_to_read_in_segments() -> None:
-    encoder = AWDLSTMEncoder(len(VOCAB), embedding=6, hidden=8, layers=2, direction="backward")
-    with pytest.raises(RecipeError, match=r"fit\.segment = 0"):
-        encoder.read(torch.tensor([[2, 3]]), None)
-
-
 def test_the_full_recipe_has_the_published_shape_and_its_classifier_reads_a_note() -> None:
     recipe = load_recipe("plant-full", ["decoder.static=false", "decoder.planted=false"])
     model = new_language_model(VOCAB, recipe.pretrain)

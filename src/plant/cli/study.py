@@ -9,7 +9,9 @@ from plant.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", nargs="?", default="baselines", help="baselines or planting (default: baselines)")
+    parser.add_argument("study", nargs="?", default="baselines",
+                        help="baselines (the default) or planting: recipes in one table; or a claim of the papers: "
+                        "low-shot, overfit, ablation, rare, tokens, case-study, leak")  # fmt: skip
     parser.add_argument("--corpus", required=True, metavar="SOURCE", help="as SOURCE of `plant run`")
     parser.add_argument("--recipes", metavar="NAME,NAME",
                         help="these instead; the first is the reference (without a GPU, the study takes the -small "
@@ -19,10 +21,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="change one knob of all recipes; may be repeated")  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR",
                         help="folder of the study; called again, it goes on, and fits anew what changed")  # fmt: skip
+    parser.add_argument("--quick", action="store_true",
+                        help="a claim in a size that shows whether it runs, and nothing else")  # fmt: skip
     add_plan_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from plant.studies.claims import CLAIMS
+
+    if arguments.study in CLAIMS:
+        _study_claim(arguments)
+    else:
+        _study_recipes(arguments)
+
+
+def _study_claim(arguments: argparse.Namespace) -> None:
+    from plant.studies.claims import CLAIMS, Settings
+    from plant.studies.page import write_findings
+    from plant.studies.prove import prove
+    from plant.studies.variants import Notes
+
+    out, claim = Path(arguments.out), CLAIMS[arguments.study]
+    findings = prove(
+        claim,
+        Settings(quick=arguments.quick, recipes=_named(arguments.recipes) if arguments.recipes else ()),
+        _seeds(arguments.seeds),
+        Notes(arguments.corpus, tuple(_plan(arguments))),
+        out,
+        overrides=arguments.overrides,
+        say=say,
+    )
+    print_table(findings.header, list(findings.table()))
+    for line in findings.said:
+        print(line)
+    say("written: " + ", ".join(map(str, write_findings(findings, out))))
+    if findings.failed:
+        raise InputError(f"not in the table, since they failed: {'; '.join(findings.failed)}")
+
+
+def _study_recipes(arguments: argparse.Namespace) -> None:
     from plant.studies.study import study
     from plant.studies.tables import header, notes, rows, write_study
 
@@ -46,14 +83,20 @@ def run(arguments: argparse.Namespace) -> None:
 def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:
     from plant.studies.study import recipes_of
 
+    if arguments.quick:
+        raise InputError(f"--quick is for claims, and {arguments.study!r} is none: leave it away")
     if arguments.recipes is not None:
-        names = tuple(name.strip() for name in arguments.recipes.split(","))
-        if not all(names):
-            raise InputError(f"--recipes {arguments.recipes!r} lacks a name: give them as NAME,NAME")
-        return names
+        return _named(arguments.recipes)
     import torch
 
     return recipes_of(arguments.study, gpu=torch.cuda.is_available())
+
+
+def _named(recipes: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in recipes.split(","))
+    if not all(names):
+        raise InputError(f"--recipes {recipes!r} lacks a name: give them as NAME,NAME")
+    return names
 
 
 def _seeds(text: str) -> list[int]:

@@ -120,7 +120,8 @@ def _finished(builder: Builder, codebook: CodeBook | None, plan: Plan, *, make_s
     documents = _documents(builder, codes)
     splits = _named_splits(builder, documents, make_splits=make_splits, seed=seed)
     labelled = np.diff(documents.label_starts) > 0
-    roles = assign_roles(splits, labelled, plan, ids=builder.ids, groups=builder.groups, seed=seed)
+    most = builder.recipe.fitted_notes
+    roles = assign_roles(splits, labelled, plan, ids=builder.ids, groups=builder.groups, seed=seed, most=most)
     vocab = _numbered(documents, roles, builder)
     names = tuple(dict.fromkeys(splits))
     position = {name: number for number, name in enumerate(names)}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Role
-from plant.data.splits import hold_out_share
+from plant.data.splits import first_drawn, hold_out_share
 from plant.errors import InputError, quoted, quoted_list, reads_like_a_name
 
 CHOOSING = ("dev", "valid", "validation", "val", "dev1")
@@ -37,8 +37,12 @@ def assign_roles(
     ids: Sequence[str],
     groups: Sequence[str],
     seed: int,
+    most: int = 0,
 ) -> NDArray[np.int8]:
-    """The role of each note by its split; a split in which no note has a code is unlabelled text."""
+    """The role of each note by its split; a split in which no note has a code is unlabelled text.
+
+    Of the notes that would be fitted on, `most` are, drawn by the seed; the rest is unused (0: all are fitted on).
+    """
     names = sorted(set(splits))
     unlabelled = {name for name in names if not labelled[[split == name for split in splits]].any()}
     plan = _completed(plan, [name for name in names if name not in unlabelled])
@@ -53,6 +57,11 @@ def assign_roles(
         patients = [groups[row] for row in fitted.tolist()]
         held = hold_out_share([ids[row] for row in fitted.tolist()], patients, plan.choose, seed=seed)
         roles[fitted[held]] = Role.CHOOSE
+    if most:
+        fitted = np.flatnonzero(roles == Role.FIT)
+        patients = [groups[row] for row in fitted.tolist()]
+        drawn = first_drawn([ids[row] for row in fitted.tolist()], patients, most, seed=seed)
+        roles[fitted[~drawn]] = Role.UNUSED
     if not (roles == Role.FIT).any():
         raise InputError(f"no note is left to fit on; the splits are {quoted_list(names)}")
     return roles

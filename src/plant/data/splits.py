@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from plant.errors import InputError
 
 SALT = "plant split"  # the same everywhere: equal splits have equal digests on every machine
+DRAWN = 1_000_003  # added to a seed, so that what is drawn has nothing to do with what is held out
 
 
 def random_split(
@@ -55,6 +56,13 @@ def hold_out_share(ids: Sequence[str], groups: Sequence[str], share: float, *, s
     if not 0 < share < 1:
         raise InputError(f"a held-out share lies between 0 and 1, not {share}")
     return _hashes(_keys(ids, groups), seed) < share * 2.0**64
+
+
+def first_drawn(ids: Sequence[str], groups: Sequence[str], count: int, *, seed: int) -> NDArray[np.bool_]:
+    """Which notes are the first `count` of an order that the seed decides: small draws lie within larger ones."""
+    drawn = np.zeros(len(ids), bool)
+    drawn[np.lexsort((np.arange(len(ids)), _hashes(_keys(ids, groups), seed + DRAWN)))[:count]] = True
+    return drawn
 
 
 def check_groups(groups: Sequence[str], splits: Sequence[str]) -> None:

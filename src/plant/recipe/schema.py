@@ -20,6 +20,7 @@ class Prepare:
     keep_numbers: bool = False
     keep_text: bool = True
     unlabelled_words: bool = False  # words of the unlabelled text enter the vocabulary too
+    fitted_notes: Natural = 0  # so many of the fitted notes, drawn by the seed; the rest is not used; 0: all
     max_tokens: Natural = 0  # 0: no limit; a limit is reported with the number of tokens lost
     seed: Seed = 1  # of splits and shares that are drawn; apart from the recipe's, so that its seeds share their notes
 

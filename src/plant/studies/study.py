@@ -35,6 +35,7 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
     ),
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
+CLAIMED = ("low-shot", "overfit", "ablation", "rare", "tokens", "case-study", "leak")  # plant.studies.claims
 
 TRACEBACK = "Traceback (most recent call last):"
 SPENT = "spent.json"
@@ -82,7 +83,7 @@ class Study:
 def recipes_of(study: str, *, gpu: bool) -> tuple[str, ...]:
     """The recipes of a named study; without a GPU the published systems in their sizes for two cores."""
     if study not in STUDIES:
-        raise InputError(f"there is no study {study!r}; there are {', '.join(STUDIES)}")
+        raise InputError(f"there is no study {study!r}; there are {', '.join((*STUDIES, *CLAIMED))}")
     return tuple(f"{name}-small" if name in PUBLISHED and not gpu else name for name in STUDIES[study])
 
 
@@ -112,8 +113,8 @@ def study(
     for place, fitting in enumerate(fittings, start=1):
         say(f"{place} of {len(fittings)}: {fitting} (log: {fitting.folder / 'run.log'})")
         changes = [*overrides, f"seed={fitting.seed}"]
-        arguments = ["run", source, *options, "--shared", str(out / "shared"), *_settings(changes)]
-        cost = _run(fitting, arguments, call or in_own_process)
+        arguments = ["run", source, *options, "--shared", str(out / "shared"), *settings_of(changes)]
+        cost = run_once(fitting, arguments, call or in_own_process)
         if cost is None:
             say(f"    failed: {last_words(fitting.folder)}")
             continue
@@ -174,7 +175,7 @@ def _groups(scored: Scored) -> tuple[Group, ...]:
     return (all_together(outcome), *(group for group in by_frequency(outcome) if group.gold))
 
 
-def _run(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | None:
+def run_once(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | None:
     """One run, unless it is there; None where it failed."""
     folder = fitting.folder
     if (found := _cost(folder)) and found.made_from == fitting.made_from:
@@ -207,7 +208,8 @@ def _write_json(path: Path, content: Mapping[str, object]) -> None:
         temporary.write_text(json.dumps(content), encoding="utf-8")
 
 
-def _settings(changes: Sequence[str]) -> list[str]:
+def settings_of(changes: Sequence[str]) -> list[str]:
+    """Changes of a recipe as options of `plant run`."""
     return [word for change in changes for word in ("--set", change)]
 
 

@@ -49,7 +49,7 @@ def plots_of(report: Report) -> dict[str, str]:
         "skew": lambda axes: draw_skew(axes, report),
         "history": (lambda axes: draw_history(axes, report)) if report.frame.history else None,
     }
-    return {name: _svg(draw) for name, draw in wanted.items() if draw is not None}
+    return {name: svg_of(draw) for name, draw in wanted.items() if draw is not None}
 
 
 def draw_bins(axes: "Axes", bins: Sequence[Group], prior: Sequence[Group]) -> None:
@@ -129,7 +129,8 @@ def draw_history(axes: "Axes", report: Report) -> None:
     axes.set(xlabel="epoch")
 
 
-def _svg(draw: Draw) -> str:
+def svg_of(draw: Draw) -> str:
+    """What is drawn on axes in the style of the report, as SVG."""
     with _axes() as (axes, save):
         draw(axes)
         axes.legend(

@@ -1,0 +1,44 @@
+"""A claim put to the test: its variants fitted, their rows gathered."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from plant.errors import InputError
+from plant.studies.claims import QUICK, Claim, Settings
+from plant.studies.page import Findings
+from plant.studies.study import Call
+from plant.studies.variants import Notes, fit_variants
+
+
+def prove(
+    claim: Claim,
+    settings: Settings,
+    seeds: Sequence[int],
+    notes: Notes,
+    out: Path,
+    *,
+    overrides: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
+    call: Call | None = None,
+) -> Findings:
+    """Fit what the claim asks for and say what was found; called again, it goes on where it was stopped."""
+    if notes.source != "demo" and not Path(notes.source).exists():
+        raise InputError(f"there is no file or folder {notes.source!r} ('demo' is the embedded corpus)")
+    changes = (*(QUICK if settings.quick else ()), *overrides)
+    seeds = tuple(dict.fromkeys(seeds))[: 1 if settings.quick else None]
+    if claim.sources is not None:
+        settings = replace(settings, sources=claim.sources(notes, out))
+    variants = claim.variants(settings)
+    runs, failed = fit_variants(variants, seeds, notes, out, overrides=changes, say=say, call=call)
+    rows = [dict(row) for run in runs for row in claim.rows(run, notes)]
+    return Findings(claim, rows, command_of(claim, settings, seeds, notes, overrides), failed)
+
+
+def command_of(claim: Claim, settings: Settings, seeds: Sequence[int], notes: Notes, overrides: Sequence[str]) -> str:
+    """What to type to repeat a study; the source by its last name, since folders are nobody's business."""
+    words = ["plant", "study", claim.name, "--corpus", Path(notes.source).name, *notes.options]
+    words += ["--seeds", ",".join(map(str, seeds)), *(["--quick"] if settings.quick else [])]
+    words += ["--recipes", ",".join(settings.recipes)] if settings.recipes else []
+    return shlex.join([*words, *(word for change in overrides for word in ("--set", change)), "--out", "DIR"])

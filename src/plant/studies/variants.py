@@ -1,0 +1,100 @@
+"""Variants of recipes, each fitted with every seed by `plant run`; what is there and unchanged stays."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from plant.errors import InputError
+from plant.recipe.reading import load_recipe
+from plant.steps.fit import key_of_coder
+from plant.store.fingerprint import fingerprint
+from plant.store.keeper import digest_of
+from plant.studies.processes import in_own_process
+from plant.studies.study import Call, Cost, Fitting, last_words, minutes_left, run_once, settings_of
+
+SEED = "{seed}"  # in a change: the seed of the run
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A recipe with changes, under a name of its own; `about` is what its rows say besides.
+
+    `source` stands in for the notes of the study where a variant is fitted on others.
+    """
+
+    name: str
+    recipe: str
+    changes: tuple[str, ...] = ()
+    about: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What variants are fitted on: a source, and the options of `plant run` that say which notes are for what."""
+
+    source: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A variant that was fitted with a seed, and where its run lies."""
+
+    variant: Variant
+    seed: int
+    folder: Path
+    cost: Cost
+
+
+def fit_variants(
+    variants: Sequence[Variant],
+    seeds: Sequence[int],
+    notes: Notes,
+    out: Path,
+    *,
+    overrides: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
+    call: Call | None = None,
+) -> tuple[list[Run], tuple[str, ...]]:
+    """The runs that could be fitted, and the names of those that could not; changes of a variant follow `overrides`.
+
+    Seed by seed, so that what was stopped has rows of all variants.
+    """
+    _check_names(variants)
+    planned = [(one, *_planned(one, seed, notes, out, overrides)) for seed in seeds for one in variants]
+    fittings = [fitting for _, fitting, _ in planned]
+    runs: list[Run] = []
+    costs: dict[Fitting, Cost] = {}
+    for place, (variant, fitting, arguments) in enumerate(planned, start=1):
+        say(f"{place} of {len(planned)}: {variant.name}, seed {fitting.seed} (log: {fitting.folder / 'run.log'})")
+        cost = run_once(fitting, [*arguments, "--shared", str(out / "shared")], call or in_own_process)
+        if cost is None:
+            say(f"    failed: {last_words(fitting.folder)}")
+            continue
+        runs.append(Run(variant, fitting.seed, fitting.folder, cost))
+        costs[fitting] = cost
+        say(f"    {cost.minutes:.1f} minutes; about {minutes_left(fittings[place:], costs):.0f} minutes left")
+    if not runs:
+        raise InputError(f"no variant could be fitted: {last_words(fittings[0].folder)}")
+    return runs, tuple(f"{one.name}, seed {fit.seed}" for one, fit, _ in planned if fit not in costs)
+
+
+def _planned(
+    variant: Variant, seed: int, notes: Notes, out: Path, overrides: Sequence[str]
+) -> tuple[Fitting, list[str]]:
+    """The fitting of a variant with a seed, and the words of its `plant run`."""
+    source = variant.source or notes.source
+    changes = [change.replace(SEED, str(seed)) for change in (*overrides, *variant.changes)]
+    corpus = digest_of([fingerprint(source), *notes.options])
+    made_from = key_of_coder(load_recipe(variant.recipe, [*changes, f"seed={seed}"]), corpus)
+    fitting = Fitting(variant.recipe, seed, out / f"{variant.name}-seed{seed}", made_from)
+    return fitting, ["run", source, *notes.options, *settings_of([*changes, f"seed={seed}"])]
+
+
+def _check_names(variants: Sequence[Variant]) -> None:
+    names = [variant.name for variant in variants]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two variants are called {twice!r}: their runs would share a folder")
