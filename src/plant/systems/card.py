@@ -33,7 +33,7 @@ def card_of(fitted: FittedCoder, figures: Mapping[str, Mapping[str, float]] | No
         "codes_of_few_notes": int(np.count_nonzero((counts > 0) & (counts < RARE))),
         "codes_without_notes": int(np.count_nonzero(counts == 0)),
         "vocabulary": len(fitted.vocab),
-        "notes_by_part": {part: row["notes"] for part, row in splits.get("parts", {}).items()},
+        "notes_by_part": {part: row["notes"] for part, row in sorted(splits.get("parts", {}).items())},
         "split_digest": splits.get("digest", ""),
         "thresholds": fitted.facts.get("threshold_origin", ""),
         "longest_note": fitted.recipe.prepare.max_tokens,
