@@ -30,6 +30,7 @@ VERBS = {
     "tune": "look for better knobs of a recipe",
     "show": "look at a corpus, a relevance, a language model, a run",
     "codes": "add codes by their names to a fitted coder",
+    "export": "write a fitted coder as an ONNX model",
     "parts": "list recipes, encoders, decoders, losses and explainers",
     "recipe": "show every knob of a recipe and where its value comes from",
     "completion": "print a script that completes commands in a shell",
