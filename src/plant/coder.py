@@ -32,6 +32,7 @@ from plant.types import Note, Prediction, Progress, Span, silent
 
 if TYPE_CHECKING:
     from plant.data.corpus import Corpus
+    from plant.steps.step import WalkSettings
 
 BATCH = 64  # notes that are read, scored and explained together: what a stream of notes holds in memory
 
@@ -99,14 +100,12 @@ class Coder:
         from plant.data.corpus import Corpus
         from plant.data.notes import checked
         from plant.data.roles import Plan
-        from plant.steps.fit import fit_coder
         from plant.steps.step import WalkSettings
         from plant.systems.members import member_recipes
 
         settings = WalkSettings(progress=progress)
         if isinstance(texts, Corpus):
-            self._fitted = fit_coder(texts, self.recipe, settings)
-            return self
+            return self._learned(texts, settings)
         texts = text_list(texts)
         rows = code_rows(codes, texts=len(texts))
         marks = evidence_rows(evidence, rows)
@@ -119,7 +118,18 @@ class Coder:
         prepare = member_recipes(self.recipe)[0].prepare
         plan = Plan(fit=("train",), choose=share_of_notes(choose))
         corpus = build_corpus(checked(notes), codebook, prepare, plan=plan)
-        self._fitted = fit_coder(corpus, self.recipe, settings)
+        return self._learned(corpus, settings)
+
+    def _learned(self, corpus: "Corpus", settings: "WalkSettings") -> "Coder":
+        """Fitted; where names of codes are in another language than the notes, the choosing notes decide on them."""
+        from plant.steps.fit import fit_coder
+        from plant.steps.names import decide, in_doubt
+
+        if in_doubt(corpus, self.recipe):
+            decided = decide(corpus, self.recipe, lambda recipe, way: fit_coder(corpus, recipe, settings))
+            self.recipe, self._fitted = decided.recipe, decided.coder
+        else:
+            self._fitted = fit_coder(corpus, self.recipe, settings)
         return self
 
     def predict(

@@ -42,7 +42,7 @@ class Evidence:
     """Words that speak for a code, and how much.
 
     Coders that judge whole phrases also say `why` the words mean the code, and its `rivals`: other codes that they were
-    taken to mean, best first.
+    taken to mean, best first. `cues` say what stands around the words, such as a negation, where that was looked for.
     """
 
     start: int
@@ -51,6 +51,7 @@ class Evidence:
     weight: float
     why: str = ""
     rivals: tuple[str, ...] = ()
+    cues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,14 @@ def local_codes_sentence(facts: Mapping[str, Any]) -> str:
     )
 
 
+def languages_sentence(notes: str, names: str) -> str:
+    """What names of codes in another language than the notes are worth."""
+    return (
+        f"the notes are {notes}, the names of their codes {names}: recipes that match names gain little; give names in "
+        f"{notes} with --codebook, or take a recipe without names, such as tfidf"
+    )
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, stream: TextIO | None = None) -> None:
     """A table with aligned columns, numbers to the right."""
     cells = [[_cell(value) for value in row] for row in rows]

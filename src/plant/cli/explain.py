@@ -1,11 +1,20 @@
 """`plant explain`: a note with the words lit that speak for each code."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.cli.console import say
 from plant.cli.predict import Cut, add_coder_options, check_explainer, coder_folder
 from plant.store.artifact import atomic_file, check_apart
+
+if TYPE_CHECKING:
+    from plant.coder import Coder
+    from plant.types import Note, Prediction
+
+MISSES = 5  # codes below the threshold that a page shows
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -14,6 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--code", action="append", default=[], help="explain this code; may be repeated (default: accepted)"
     )
+    parser.add_argument("--heed-cues", action="store_true",
+                        help="do not accept a code all of whose evidence is negated or of the family")  # fmt: skip
     parser.add_argument("--html", metavar="FILE", help="write a page with the words lit, code by code")
 
 
@@ -33,10 +44,27 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"there is no note {quoted(arguments.note)} in {arguments.notes}")
     cut = Cut(coder.fitted.recipe.prepare)
     [note] = cut.watched([note])
-    prediction = coder.explained(note, codes=arguments.code, explainer=arguments.explainer)
-    print(terminal_text(note.text, prediction))
+    prediction = _explained(coder, note, arguments)
+    print(terminal_text(note.text, shown_in_terminal(prediction, arguments.code)))
     cut.tell()
     if arguments.html:
         with atomic_file(Path(arguments.html)) as temporary:
             temporary.write_text(html_page(note.text, prediction), encoding="utf-8")
         say(f"page: {arguments.html}")
+
+
+def _explained(coder: "Coder", note: "Note", arguments: argparse.Namespace) -> "Prediction":
+    """The codes that are asked for, or the accepted ones and the nearest misses; with cues around their evidence."""
+    from plant.explain.around import with_cues
+
+    if arguments.code:
+        found = coder.explained(note, codes=arguments.code, explainer=arguments.explainer)
+    else:
+        accepted = len(coder.explained(note, explainer=arguments.explainer).ranked)
+        (found,) = coder.predict_stream([note], top=accepted + MISSES, explainer=arguments.explainer)
+    return with_cues(found, note.text, heed=arguments.heed_cues)
+
+
+def shown_in_terminal(prediction: "Prediction", asked: Sequence[str]) -> "Prediction":
+    """All codes that are asked for, or else the accepted ones: near misses have room on a page."""
+    return prediction if asked else replace(prediction, ranked=tuple(s for s in prediction.ranked if s.accepted))

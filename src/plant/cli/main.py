@@ -28,13 +28,17 @@ VERBS = {
     "evaluate": "measure a run, or predictions in files, against the gold codes",
     "compare": "compare systems, with significance",
     "study": "fit many recipes on the same splits, one table",
+    "tune": "look for better knobs of a recipe",
     "show": "look at a corpus, a relevance, a language model, a run",
     "codes": "add codes by their names to a fitted coder",
+    "export": "write a fitted coder as an ONNX model",
     "parts": "list recipes, encoders, decoders, losses and explainers",
     "recipe": "show every knob of a recipe and where its value comes from",
     "completion": "print a script that completes commands in a shell",
 }
-COMPILED = ("demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "codes", "serve")
+COMPILED = (
+    "demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "tune", "codes", "serve"
+)  # fmt: skip
 MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",
                 "bad allocation", "std::bad_alloc")  # fmt: skip
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-bad", metavar="FILE", help="pass over notes that cannot be read, such as empty ones, "
                         "and write which and why into this file")  # fmt: skip
     parser.add_argument("--top", type=int, default=15, help="codes per note besides the accepted ones (default: 15)")
+    parser.add_argument("--cues", action="store_true", help="say where evidence is negated, of the family, or supposed")
+    parser.add_argument("--heed-cues", action="store_true",
+                        help="do not accept a code all of whose evidence is negated or of the family")  # fmt: skip
     parser.add_argument("--no-evidence", action="store_true", help="do not look for the words: several times faster")
     parser.add_argument(
         "--int8",
@@ -46,6 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.top < 0:
         raise InputError(f"--top {arguments.top}: a number of codes, 0 for the accepted ones alone")
+    if arguments.no_evidence and (arguments.cues or arguments.heed_cues):
+        raise InputError("--cues and --heed-cues look around evidence: leave --no-evidence out")
     check_explainer(arguments.explainer)
     for written in filter(None, (arguments.out, arguments.skip_bad)):
         check_apart(written, [arguments.notes, arguments.coder])
@@ -62,9 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
         skipped=(lambda number, why: skipped.append((number, why))) if arguments.skip_bad else None,
     )
     cut = Cut(coder.fitted.recipe.prepare)
-    predictions = coder.predict_stream(
-        cut.watched(notes), top=arguments.top, evidence=not arguments.no_evidence, explainer=arguments.explainer
-    )
+    predictions = _predictions(coder, cut.watched(notes), arguments)
     if arguments.out:
         with progress() as tell:
             count = _write((as_json(prediction) for prediction in predictions), Path(arguments.out), tell)
@@ -76,6 +80,25 @@ def run(arguments: argparse.Namespace) -> None:
     cut.tell()
     if arguments.skip_bad:
         _write_skipped(skipped, Path(arguments.skip_bad))
+
+
+def _predictions(coder: Any, notes: Iterable[Note], arguments: argparse.Namespace) -> Iterator[Any]:
+    """Predictions, with what stands around their evidence where that is asked for."""
+    options = {"top": arguments.top, "evidence": not arguments.no_evidence, "explainer": arguments.explainer}
+    if not (arguments.cues or arguments.heed_cues):
+        yield from coder.predict_stream(notes, **options)
+        return
+    from plant.explain.around import with_cues
+
+    texts: deque[str] = deque()
+    for prediction in coder.predict_stream(_noted(notes, texts), **options):
+        yield with_cues(prediction, texts.popleft(), heed=arguments.heed_cues)
+
+
+def _noted(notes: Iterable[Note], texts: "deque[str]") -> Iterator[Note]:
+    for note in notes:
+        texts.append(note.text)
+        yield note
 
 
 def _write_skipped(skipped: list[tuple[int, str]], path: Path) -> None:
@@ -129,8 +152,11 @@ def check_explainer(name: str) -> None:
 
 
 def as_json(prediction: Any) -> dict[str, Any]:
-    """A prediction as its JSON line."""
-    return {"id": prediction.id, "codes": [asdict(scored) for scored in prediction.ranked]}
+    """A prediction as its JSON line; cues stand in it where there are some."""
+    codes = [asdict(scored) for scored in prediction.ranked]
+    for code in codes:
+        code["evidence"] = tuple({k: v for k, v in own.items() if k != "cues" or v} for own in code["evidence"])
+    return {"id": prediction.id, "codes": codes}
 
 
 def _write(rows: Iterator[dict[str, Any]], path: Path, tell: Any) -> int:

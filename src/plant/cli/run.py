@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from plant.cli.console import cut_sentence, local_codes_sentence, print_table, progress, say
+from plant.cli.console import cut_sentence, languages_sentence, local_codes_sentence, print_table, progress, say
 from plant.cli.options import add_device_option, add_plan_options, add_recipe_options, chosen_device, chosen_recipe
 from plant.cli.prepare import add_source_options, request_of
 from plant.errors import InputError
-from plant.recipe.reading import recipe_table
+from plant.recipe.reading import change_recipe, recipe_table
 from plant.recipe.schema import Recipe
 
 SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
@@ -42,6 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
         shared = Path(arguments.shared) if arguments.shared else None
         request = request_of(arguments)
         done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, notify=_notify)
+    if done.languages is not None:
+        say(languages_sentence(done.languages.notes, done.languages.names))
     if sentence := local_codes_sentence(done.facts):
         say(sentence)
     if done.tokens_lost:
@@ -59,13 +61,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 def check_same_recipe(folder: Path, recipe: Recipe) -> None:
     """Refuse to replace a coder that another recipe made: fitting may have taken a night."""
+    from plant.steps.names import WITHOUT
     from plant.store.artifact import is_artifact, read_manifest
     from plant.store.keeper import digest_of
 
     if not is_artifact(folder, "coder"):
         return
-    made = read_manifest(folder, "coder").recipe
-    if digest_of(dict(made)) != digest_of(recipe_table(recipe)):
+    made = digest_of(dict(read_manifest(folder, "coder").recipe))
+    if made not in (digest_of(recipe_table(one)) for one in (recipe, change_recipe(recipe, [WITHOUT]))):
         raise InputError(f"{folder} was made with another recipe: choose another --out, or say --replace")
 
 

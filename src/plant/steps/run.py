@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,16 @@ from plant.evaluate.report.content import Report
 from plant.evaluate.significance.resampling import Value
 from plant.recipe.schema import Recipe
 from plant.steps.evaluate import evaluate
-from plant.steps.fit import plan_of
+from plant.steps.fit import fit_coder, plan_of
 from plant.steps.log import TrainingLog
+from plant.steps.names import Languages, decide, foreign_names, in_doubt
 from plant.steps.predict import PREDICT
 from plant.steps.prepare import Made, Request, inputs_of, prepare_once
 from plant.steps.step import Root, WalkSettings, planned, walk
-from plant.store.artifact import atomic_files, check_apart
-from plant.store.keeper import InFolder, Notify, Shared, named_by, unheard
+from plant.store.artifact import atomic_files, check_apart, read_manifest
+from plant.store.keeper import InFolder, Notify, Shared, named_by, unchanged, unheard
 from plant.systems.card import card_files, card_of
-from plant.systems.coder import FittedCoder
+from plant.systems.coder import FittedCoder, save_coder
 from plant.types import Progress, silent
 
 CARD = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
@@ -37,6 +38,7 @@ class Run:
     tokens_lost: int = 0
     notes_cut: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)  # of the corpus
+    languages: Languages | None = None  # where notes and names of codes have different ones
 
 
 def run(
@@ -54,7 +56,7 @@ def run(
 
     What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
     """
-    plan = [*plan_of(recipe), planned(PREDICT, recipe)]  # what a recipe has wrong is told before anything is read
+    plan_of(recipe)  # what a recipe has wrong is told before anything is read
     check_apart(out, [request.source])
     folder = shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
     made, corpus = _prepared(request, folder, recipe, progress)
@@ -67,6 +69,10 @@ def run(
         progress=progress,
         facts={"name": name, "splits": made.manifest.facts["split_manifest"]},
     )
+    languages = foreign_names(corpus)
+    if in_doubt(corpus, recipe):
+        recipe = _decided(corpus, recipe, out, settings, made.manifest.digest, notify)
+    plan = [*plan_of(recipe), planned(PREDICT, recipe)]
     steps = walk(plan, {"corpus": Root(corpus, made.manifest.digest)}, settings)
     coder, reported = steps["coder"], (corpus.role == Role.REPORT).any()
     keeper.drop_checkpoints()
@@ -75,7 +81,26 @@ def run(
     report = None if predictions is None else evaluate(predictions, progress=progress)
     if report is not None:
         _write_card(coder, report, out / "coder")
-    return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut, made.manifest.facts)
+    return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut, made.manifest.facts, languages)
+
+
+def _decided(corpus: Corpus, recipe: Recipe, out: Path, settings: WalkSettings, digest: str, notify: Notify) -> Recipe:
+    """The recipe that believes names or the one that does not; its coder is put in the place of the run's."""
+    rooms = out / "names"
+
+    def fit(one: Recipe, way: str) -> FittedCoder:
+        own = replace(settings, keeper=Shared(rooms / "shared", InFolder(rooms / way), own=("coder",)))
+        return fit_coder(corpus, one, own, digest=digest)
+
+    decided = decide(corpus, recipe, fit, progress=settings.progress)
+    way = "with-names" if decided.recipe == recipe else "without-names"
+    notify(
+        f"{way} (MAP of the choosing notes: {decided.with_names:.4f} with, {decided.without_names:.4f} without)", True
+    )
+    manifest = read_manifest(rooms / way / "coder")
+    if not unchanged(out / "coder", manifest.kind, manifest.inputs):
+        save_coder(decided.coder, out / "coder", inputs=manifest.inputs)
+    return decided.recipe
 
 
 def _write_card(coder: FittedCoder, report: Report, folder: Path) -> None:

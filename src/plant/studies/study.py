@@ -183,7 +183,7 @@ def run_once(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | N
     folder.mkdir(parents=True, exist_ok=True)
     before, started = minutes_spent(folder, fitting.made_from), time.monotonic()
     _write_json(folder / SPENT, {"made_from": fitting.made_from, "minutes": before, "started": time.time()})
-    peak = call([*arguments, "--recipe", fitting.recipe, "--out", str(folder)], folder / "run.log")
+    peak = call([*arguments, "--replace", "--recipe", fitting.recipe, "--out", str(folder)], folder / "run.log")
     if peak is None:
         return None
     minutes = before + (time.monotonic() - started) / 60

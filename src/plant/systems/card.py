@@ -33,7 +33,7 @@ def card_of(fitted: FittedCoder, figures: Mapping[str, Mapping[str, float]] | No
         "codes_of_few_notes": int(np.count_nonzero((counts > 0) & (counts < RARE))),
         "codes_without_notes": int(np.count_nonzero(counts == 0)),
         "vocabulary": len(fitted.vocab),
-        "notes_by_part": {part: row["notes"] for part, row in splits.get("parts", {}).items()},
+        "notes_by_part": {part: row["notes"] for part, row in sorted(splits.get("parts", {}).items())},
         "split_digest": splits.get("digest", ""),
         "thresholds": fitted.facts.get("threshold_origin", ""),
         "longest_note": fitted.recipe.prepare.max_tokens,
@@ -63,8 +63,9 @@ def _own_limits(fitted: FittedCoder) -> list[str]:
 def _markdown(card: Mapping[str, Any]) -> str:
     rows = [
         ("recipe", f"`{card['recipe']}` (system {card['system']}, seed {card['seed']}, plant {card['plant_version']})"),
-        ("codes", f"{card['codes']:,} of {card['coding_system']}; {card['codes_of_few_notes']:,} with fewer than {RARE} "
-                  f"fitted notes, {card['codes_without_notes']:,} with none"),
+        ("codes", f"{card['codes']:,} of {card['coding_system']}"),
+        ("of them rare", f"{card['codes_of_few_notes']:,} with fewer than {RARE} fitted notes, "
+                         f"{card['codes_without_notes']:,} with none"),
         ("fitted on", f"{card['fitted_notes']:,} notes, {card['vocabulary']:,} words"),
         ("notes by part", ", ".join(f"{name} {count:,}" for name, count in card["notes_by_part"].items()) or "unknown"),
         ("thresholds", card["thresholds"] or "unknown"),
@@ -78,9 +79,7 @@ def _markdown(card: Mapping[str, Any]) -> str:
 def _figures(figures: Mapping[str, Mapping[str, float]]) -> Sequence[str]:
     if not figures:
         return ["None: no notes were reported. `plant run --report SPLIT` or `plant evaluate` measure it."]
-    rows = [
-        f"| {name} | {row['value']:.4f} | {_interval(row)} | {_number(row, 'prior')} |" for name, row in figures.items()
-    ]
+    rows = [f"| {name} | {row['value']:.4f} | {_interval(row)} | {_prior(row)} |" for name, row in figures.items()]
     return ["On the reported notes, which it never saw:", "", "| measure | value | 95 % | frequency prior |",
             "|---|---|---|---|", *rows]  # fmt: skip
 
@@ -89,5 +88,5 @@ def _interval(row: Mapping[str, float]) -> str:
     return f"{row['low']:.4f}-{row['high']:.4f}" if "low" in row else ""
 
 
-def _number(row: Mapping[str, float], name: str) -> str:
-    return f"{row[name]:.4f}" if name in row else ""
+def _prior(row: Mapping[str, float]) -> str:
+    return f"{row['prior']:.4f}" if "prior" in row else ""

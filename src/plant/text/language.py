@@ -1,6 +1,6 @@
 """Which language a text is written in, by its commonest words: enough to choose stems and cue words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 LEAST = 0.08  # share of a text's words that must be function words of a language; real notes have 0.2 to 0.45
@@ -17,6 +17,28 @@ WORDS = {
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {language: frozenset(words.split()) for language, words in WORDS.items()}
 )
+
+
+FOREIGN, ABSENT = (
+    0.05,
+    0.03,
+)  # shares of function words that some hundred names of another language have, of theirs and ours
+FEWEST = 100  # words, below which names tell no language
+
+
+def other_language(words: Sequence[str], *, than: str) -> str:
+    """The language of many short names, where it is certainly another one; empty where it is not, or cannot be told.
+
+    Names have fewer function words than sentences, so that one which stands out suffices, if ours are missing.
+
+    >>> other_language(["fracture", "of", "the", "wrist", "with", "pain"] * 20, than="spanish")
+    'english'
+    """
+    if len(words) < FEWEST or not than:
+        return ""
+    shares = {language: sum(word in own for word in words) / len(words) for language, own in FUNCTION_WORDS.items()}
+    best = max(shares, key=lambda language: (shares[language], language))
+    return best if best != than and shares[best] >= FOREIGN and shares[than] <= ABSENT else ""
 
 
 def language_of(words: Iterable[str]) -> str:

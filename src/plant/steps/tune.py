@@ -1,0 +1,168 @@
+"""Tune: knobs of a recipe, tried one set after the other; each is fitted, and judged by the choosing notes.
+
+The reported notes are never looked at. What was tried lies in a journal, so that a study that is stopped goes on.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plant.data.corpus import Corpus, Role
+from plant.errors import InputError, RecipeError, quoted
+from plant.recipe.reading import load_recipe
+from plant.steps.evaluate import Settings, evaluate
+from plant.steps.fit import fit_coder
+from plant.steps.predict import score_role
+from plant.steps.step import WalkSettings
+from plant.store.artifact import atomic_files
+from plant.store.keeper import InFolder, Shared
+from plant.types import Progress, silent
+
+RANGE = re.compile(r"(?P<low>[^.]\S*?)\.\.(?P<high>\S+?)(?P<log>:log)?")
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A knob and what it may be: one of some values, or a number of a range, drawn by its logarithm where asked."""
+
+    key: str
+    choices: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    whole: bool = False
+    log: bool = False
+
+    def drawn(self, trial: Any) -> str:
+        """The override that a trial of Optuna draws."""
+        if self.choices:
+            return f"{self.key}={trial.suggest_categorical(self.key, list(self.choices))}"
+        if self.whole:
+            return f"{self.key}={trial.suggest_int(self.key, int(self.low), int(self.high), log=self.log)}"
+        return f"{self.key}={trial.suggest_float(self.key, self.low, self.high, log=self.log)!r}"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came out: the best overrides, their value, and how many sets were tried in all."""
+
+    best: tuple[str, ...]
+    value: float
+    trials: int
+
+
+def read_knob(text: str) -> Knob:
+    """A knob as it is spelled: `tfidf.cost=0.1..10:log`, `tfidf.longest=1..3`, `relate.form=mi,positive`."""
+    key, sign, values = text.partition("=")
+    if not sign or not key.strip() or not values.strip():
+        raise RecipeError(f"cannot read {quoted(text)}: a range is section.key=LOW..HIGH, LOW..HIGH:log, or a,b,c")
+    found = RANGE.fullmatch(values.strip())
+    if found is None:
+        return Knob(key.strip(), choices=tuple(part.strip() for part in values.split(",")))
+    try:
+        low, high = float(found["low"]), float(found["high"])
+    except ValueError as error:
+        raise RecipeError(f"{quoted(key.strip())}: the ends of a range are numbers, such as 0.1..10") from error
+    if not low < high or (found["log"] and low <= 0):
+        raise RecipeError(
+            f"{quoted(key.strip())}: a range rises, and one that is drawn by its logarithm begins above 0"
+        )
+    whole = not any("." in found[end] or "e" in found[end].lower() for end in ("low", "high"))
+    return Knob(key.strip(), low=low, high=high, whole=whole, log=bool(found["log"]))
+
+
+def tune(
+    corpus: Corpus,
+    recipe: str,
+    knobs: Sequence[Knob],
+    out: Path,
+    *,
+    digest: str,
+    overrides: Sequence[str] = (),
+    trials: int = 20,
+    measure: str = "MAP",
+    seed: int = 1,
+    progress: Progress = silent,
+) -> Tuned:
+    """Try sets of knobs until there are `trials` of them; `out` keeps journal, table, and the best as a recipe."""
+    optuna = _optuna()
+    if not (corpus.role == Role.CHOOSE).any():
+        raise InputError("no note is left for choosing, by which sets of knobs are judged: name a split, or a share")
+
+    def value_of(trial: Any) -> float:
+        changes = (*overrides, *(knob.drawn(trial) for knob in knobs))
+        run = InFolder(out / "trials" / str(trial.number))
+        keeper = Shared(out / "shared", run, own=("coder",))
+        fitted = fit_coder(corpus, load_recipe(recipe, changes), WalkSettings(keeper=keeper), digest=digest)
+        scored = score_role(fitted, corpus, Role.CHOOSE, system=recipe, splits={})
+        measured = evaluate(scored, Settings(rounds=0, without_frequent=())).measures
+        if measure not in measured:
+            raise InputError(f"unknown measure {quoted(measure)}; known: {', '.join(measured)}")
+        return float(measured[measure].value)
+
+    out.mkdir(parents=True, exist_ok=True)
+    journal = optuna.storages.journal.JournalFileBackend(str(out / "journal.log"))
+    study = optuna.create_study(
+        storage=optuna.storages.JournalStorage(journal),
+        study_name=f"{recipe} {measure}",
+        direction="maximize",
+        load_if_exists=True,
+        sampler=optuna.samplers.TPESampler(seed=seed),
+    )
+    while (done := len(finished(study))) < trials:
+        study.optimize(value_of, n_trials=1)
+        progress("sets of knobs", done + 1, trials)
+    best = tuple(f"{key}={value}" for key, value in study.best_params.items())
+    _write(out, recipe, finished(study), (*overrides, *best))
+    return Tuned(best, float(study.best_value), len(finished(study)))
+
+
+def finished(study: Any) -> list[Any]:
+    """The trials that came to an end; those that were killed are drawn again."""
+    return [trial for trial in study.trials if trial.state.is_finished() and trial.value is not None]
+
+
+def _write(out: Path, recipe: str, trials: Sequence[Any], best: Sequence[str]) -> None:
+    """A table of all trials, best first, and the best as a recipe of its own."""
+    table = io.StringIO()
+    keys = sorted({key for trial in trials for key in trial.params})
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["trial", "value", *keys])
+    for trial in sorted(trials, key=lambda trial: -trial.value):
+        writer.writerow([trial.number, repr(trial.value), *(trial.params.get(key, "") for key in keys)])
+    name = str(Path(recipe).resolve()) if recipe.endswith(".toml") else recipe
+    lines = [f"extends = {_toml(name)}", *(f"{key} = {_toml_of(value)}" for key, value in _pairs(best).items())]
+    with atomic_files([out / "trials.csv", out / "best.toml"]) as (rows, toml):
+        rows.write_text(table.getvalue(), encoding="utf-8")
+        toml.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _pairs(changes: Sequence[str]) -> Mapping[str, str]:
+    return {key.strip(): value.strip() for key, _, value in (change.partition("=") for change in changes)}
+
+
+def _toml_of(value: str) -> str:
+    """A value as TOML writes it: as it stands where it is TOML already, else a string."""
+    import tomllib
+
+    try:
+        tomllib.loads(f"value = {value}")
+    except tomllib.TOMLDecodeError:
+        return _toml(value)
+    return value
+
+
+def _toml(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError("tuning needs Optuna: pip install 'plant-xmtc[hpo]'") from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
