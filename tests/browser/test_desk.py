@@ -100,7 +100,7 @@ def test_a_note_is_coded_from_the_queue_to_the_export(browser: Any, served: tupl
     page.wait_for_selector(".row[data-verdict=accept]")
     page.keyboard.press("Control+Enter")
     page.locator("#finishing .primary").click()
-    page.wait_for_function("document.querySelector('#title').textContent == 'second'")
+    page.wait_for_function("() => document.querySelector('#title').textContent == 'second'")
     [record] = exported(desk)
     assert (record["id"], record["codes"], record["rejected"]) == ("first", ["N17", "I10"], ["S62"])
     assert [NOTE[mark["start"] : mark["end"]] for mark in record["evidence"]] == ["dry cough"]
@@ -237,7 +237,7 @@ def test_who_is_not_known_signs_in_with_a_token(browser: Any, reader: Reader, tm
         page.goto(address)
         page.locator("#token").fill("wrong")
         page.locator("#sign-in .primary").click()
-        page.wait_for_function("document.querySelector('.wrong').textContent != ''")
+        page.wait_for_function("() => document.querySelector('.wrong').textContent != ''")
         page.locator("#token").fill(token)
         page.locator("#sign-in .primary").click()
         page.wait_for_selector(".row[data-code]")

@@ -4,7 +4,7 @@ import { make } from "./dom.js";
 import { before } from "./offsets.js";
 
 const LINES = 20; // of a block, which is lit or not as a whole
-const LONGEST = 4000; // characters of a text node
+const LONGEST = 4000; // characters of a line
 const LONG = 20000; // words from which on blocks far away are not laid out
 const LAYERS = ["ev1", "ev2", "ev3", "doubt"];
 const WORD = /[\p{L}\p{N}\p{M}]/u;
@@ -168,27 +168,24 @@ export class NoteText {
   #block(all, start) {
     const element = make("div", { class: "block" });
     all.append(element);
-    this.blocks.push({ element, start, end: start, ranges: null });
+    this.blocks.push({ element, start, end: start, ranges: null, lines: [] });
     this.places.set(element, this.blocks.at(-1));
   }
 
   #line(run, heading) {
-    const element = make("div", { class: heading ? "line heading" : run.length > 1 ? "line flow" : "line" });
+    const element = make("div", { class: heading ? "line heading" : run.length > 1 ? "line flow" : run[0].cut ? "line endless" : "line" });
     const [start, end] = [run[0].start, run.at(-1).end];
     for (const one of run) {
       const last = one.end < end ? one.end + 1 : one.end; // line breaks within a paragraph are its blanks
-      for (let place = one.start; place < last; ) {
-        let stop = Math.min(last, place + LONGEST);
-        if (stop < last && low(this.text, stop)) stop++;
-        const node = document.createTextNode(this.text.slice(place, stop));
-        this.pieces.push({ node, start: place, end: stop, line: this.lines.length });
-        this.places.set(node, this.pieces.at(-1));
-        element.append(node);
-        place = stop;
-      }
+      if (last === one.start) continue;
+      const node = document.createTextNode(this.text.slice(one.start, last));
+      this.pieces.push({ node, start: one.start, end: last, line: this.lines.length });
+      this.places.set(node, this.pieces.at(-1));
+      element.append(node);
     }
     const line = { element, start, end, top: 0 };
     this.lines.push(line);
+    this.blocks.at(-1).lines.push(line);
     this.places.set(element, line);
     this.blocks.at(-1).element.append(element);
   }
@@ -261,7 +258,13 @@ export class NoteText {
   }
 
   #measure() {
-    for (const line of this.lines ?? []) line.top = line.element.offsetTop;
+    const long = this.host.classList.contains("long"); // there, asking each line would lay out what nobody sees
+    for (const { element, lines } of this.blocks) {
+      const [top, height] = [element.offsetTop, long ? element.offsetHeight : 0];
+      lines.forEach((line, place) => {
+        line.top = long ? top + (height * place) / lines.length : line.element.offsetTop;
+      });
+    }
     const height = this.rail.clientHeight;
     const scale = devicePixelRatio || 1;
     if (this.rail.height !== Math.round(height * scale)) {
@@ -387,7 +390,13 @@ export function paragraphs(text, headings) {
   for (let start = 0; start <= text.length; ) {
     const stop = text.indexOf("\n", start);
     const end = stop < 0 ? text.length : stop;
-    lines.push({ start, end });
+    for (let place = start; ; ) {
+      let cut = Math.min(end, place + LONGEST); // of an endless line each part is laid out by itself
+      if (cut < end && low(text, cut)) cut++;
+      lines.push({ start: place, end: cut, cut: end - start > LONGEST });
+      if (cut === end) break;
+      place = cut;
+    }
     if (stop < 0) break;
     start = end + 1;
   }
