@@ -166,9 +166,7 @@ def test_codes_are_ordered_changed_and_given_words_by_keys(browser: Any, served:
     page.close()
 
 
-def test_hostile_text_is_shown_as_text_and_what_is_selected_is_exported(
-    browser: Any, served: tuple[str, Any]
-) -> None:
+def test_hostile_text_is_shown_as_text_and_what_is_selected_is_exported(browser: Any, served: tuple[str, Any]) -> None:
     address, desk = served
     desk.store.add_note(ME, "<b>name</b>", HOSTILE)
     page = opened(browser, address)
@@ -231,7 +229,10 @@ def test_decisions_wait_while_the_service_is_away_and_are_saved_once(browser: An
 
 def test_who_is_not_known_signs_in_with_a_token(browser: Any, reader: Reader, tmp_path: Path) -> None:
     token = add_token(tmp_path / "tokens", "anna", "coder")
-    with running_desk(reader, tmp_path / "d.sqlite", access=Access(read_tokens(tmp_path / "tokens"))) as (address, desk):
+    with running_desk(reader, tmp_path / "d.sqlite", access=Access(read_tokens(tmp_path / "tokens"))) as (
+        address,
+        desk,
+    ):
         desk.store.add_note(ME, "first", NOTE)
         page = browser.new_page()
         page.goto(address)

@@ -48,9 +48,7 @@ def with_decisions(problem: Problem, store: Store, note: str, catalogue: Catalog
 def _model(said: Prediction, reader: Reader) -> ModelOfNote:
     current = said.model_digest == reader.digest
     name = reader.name if current else said.model_digest[:8]
-    return ModelOfNote(
-        digest=said.model_digest, name=name, explainer=said.explainer, current=current, at=said.at
-    )
+    return ModelOfNote(digest=said.model_digest, name=name, explainer=said.explainer, current=current, at=said.at)
 
 
 def _decision(row: Row, catalogue: Catalogue, titles: dict[str, Any]) -> DecisionOut:
