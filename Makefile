@@ -35,20 +35,25 @@ bench: .venv/dev
 
 .venv/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) -e .
+	$(PIP) -e '.[serve]'
 	touch $@
 
 .venv/dev: .venv/core
 	$(PIP) -e '.[dev]'
 	touch $@
 
-# The report and the page are looked at in a real browser; without one (and without apt) those tests are skipped.
+# The report and the desk are looked at in a real browser, the desk by axe-core too; without chromium (and without apt),
+# or without npm, those tests are skipped.
+AXE := build/npm/node_modules/axe-core/axe.min.js
 .PHONY: browser
 browser:
 	@command -v chromium >/dev/null || \
 	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
 	  echo "no chromium here: the browser tests will be skipped"
+	@test -f $(AXE) || { command -v npm >/dev/null && \
+	    npm install --prefix build/npm --no-save --no-audit --no-fund --silent axe-core@4.10.3; } || \
+	  echo "no npm or no network here: the desk will not be looked at by axe-core"
 
 clean:
 	rm -rf .venv build dist runs

@@ -153,7 +153,7 @@ def test_every_acknowledged_decision_survives_a_killed_process(tmp_path: Path) -
     store = Store(path)
     note, _ = store.add_note(ANNA, "one", "a dry cough")
     store.close()
-    for _ in range(3):
+    for _ in range(2):
         command = [sys.executable, "-c", WRITER, str(path), note]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:

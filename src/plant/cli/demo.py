@@ -36,7 +36,9 @@ def run(arguments: argparse.Namespace) -> None:
     print_table(["recipe", *MEASURES], rows)
     _explain_one(done.coder, out / RECIPES[-1])
     say(f"\nreport: {write_report(reports[RECIPES[-1]], out / 'report')}")
-    say(f"code your own notes: plant predict {out / RECIPES[-1] / 'coder'} notes.jsonl")
+    coder = out / RECIPES[-1] / "coder"
+    say(f"code your own notes: plant predict {coder} notes.jsonl")
+    say(f"open the desk for people who code: plant serve {coder} --notes demo")
 
 
 def _copy_corpus(prepared: Path, target: Path) -> None:

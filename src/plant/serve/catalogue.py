@@ -98,10 +98,17 @@ class Catalogue:
         return tuple(sorted((bare(code), code) for code in self.codes))
 
     @cached_property
+    def leaves(self) -> frozenset[str]:
+        """Codes that no other continues: in most systems, those that may be reported."""
+        pairs = zip(self.by_bare_code, (*self.by_bare_code[1:], ("", "")), strict=True)
+        return frozenset(code for (own, code), (following, _) in pairs if not following.startswith(own))
+
+    @cached_property
     def liked(self) -> NDArray[np.float32]:
-        """What speaks for a name whatever is searched for: titles, codes that the coder knows."""
+        """What speaks for a name whatever is searched for: titles, codes without finer ones, codes of the coder."""
         known = np.array([code in self.known for code in self.codes], np.bool_)[self.owners]
-        return (0.5 * self.is_title + 0.6 * known).astype(np.float32)
+        leaf = np.array([code in self.leaves for code in self.codes], np.bool_)[self.owners]
+        return (0.5 * self.is_title + 0.6 * known + 0.5 * leaf).astype(np.float32)
 
     def title(self, code: str) -> str:
         """What a code is called; empty where it is not in the list."""

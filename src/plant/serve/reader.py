@@ -131,6 +131,8 @@ def outline(text: str) -> list[SectionOut]:
     starts = sections_of(text, language_of(text.lower().split())).starts.tolist()[1:]  # the first has no heading
     lines = [(start, text[start : start + LONGEST_LINE].partition("\n")[0].strip()) for start in starts]
     alone = [(start, line) for start, line in lines if line.endswith(":") or ":" not in line]
+    titled = [(start, line) for start, line in alone if line.endswith(":")]
+    alone = titled if len(titled) > 1 else alone  # a note writes its headings in one way
     if len(alone) > MOST_SECTIONS:
         return []
     ends = [*(start for start, _ in alone[1:]), len(text)][: len(alone)]

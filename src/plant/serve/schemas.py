@@ -141,6 +141,7 @@ class HitOut(BaseModel):
     matched: str
     kind: Literal["code", "title", "synonym"]
     known: bool
+    leaf: bool
 
 
 class SearchOut(BaseModel):
@@ -189,6 +190,7 @@ class ModelOfNote(BaseModel):
     """The coder whose answer a note shows; `current` is false where another has been loaded since."""
 
     digest: str
+    name: str
     explainer: str
     current: bool
     at: str

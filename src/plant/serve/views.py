@@ -46,9 +46,9 @@ def with_decisions(problem: Problem, store: Store, note: str, catalogue: Catalog
 
 
 def _model(said: Prediction, reader: Reader) -> ModelOfNote:
-    return ModelOfNote(
-        digest=said.model_digest, explainer=said.explainer, current=said.model_digest == reader.digest, at=said.at
-    )
+    current = said.model_digest == reader.digest
+    name = reader.name if current else said.model_digest[:8]
+    return ModelOfNote(digest=said.model_digest, name=name, explainer=said.explainer, current=current, at=said.at)
 
 
 def _decision(row: Row, catalogue: Catalogue, titles: dict[str, Any]) -> DecisionOut:

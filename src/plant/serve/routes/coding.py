@@ -63,6 +63,7 @@ async def search(asked: SearchIn, desk: TheDesk, who: Asking) -> SearchOut:
             matched=hit.matched,
             kind=hit.kind,
             known=hit.code in catalogue.known,
+            leaf=hit.code in catalogue.leaves,
         )
         for hit in found.hits
     ]

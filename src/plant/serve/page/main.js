@@ -1,0 +1,627 @@
+// The desk: one note, its codes, and what a person decides.
+
+import { ask, Refusal } from "./api.js";
+import { Codes, cautionOf, showTally, showWhy } from "./codes.js";
+import { Decisions } from "./decisions.js";
+import { $, closable, icon, make, plural } from "./dom.js";
+import { offsets } from "./offsets.js";
+import { Search } from "./search.js";
+import { NoteText } from "./text.js";
+
+const WATCH = 15000; // milliseconds between looks at whether someone else has changed the note
+const KEYS = [
+  ["Next, previous code", "↑ ↓ or J K"], ["Accept, reject; again clears", "A R"], ["Change the code, words kept", "C"],
+  ["Search codes; add one with the selected words", "S"], ["Mark the selected words for the code", "W"],
+  ["Next, previous lit words", "] ["], ["To the code's strongest words", "Enter"], ["Move in the final list", "Alt+↑ ↓"],
+  ["Select a word in the note; more words", "← → ; Shift+← →"], ["Evidence shown: all, this code, none", "E"],
+  ["Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"], ["Next, previous note; all notes", "N P; Q"], ["Finish the note", "Ctrl+Enter"],
+  ["Other pane; these keys", "F6; ?"],
+];
+
+const state = { me: null, queue: [], counts: { open: 0, finished: 0 }, view: null, codes: [], active: null, preview: null,
+  mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true };
+
+const text = new NoteText($("#text"), $("#note"), $("#rail"), {
+  hovered: (codes) => codes_.near(codes),
+  picked: (codes) => choose(codes[(codes.indexOf(state.active) + 1) % codes.length], { scroll: true }),
+  selected: (span) => selected(span),
+  scrolled: (offset) => currentSection(offset),
+});
+const decisions = new Decisions({
+  changed: () => refresh(), settled: () => refresh(), saving, signIn, conflict,
+  merged: (by) => notice(`${by} has changed this note too; both are kept.`),
+  refused: async (problem) => { notice(`Not saved: ${problem.message}.`); await open(state.view.note); },
+});
+const codes_ = new Codes({
+  previewed: (code) => { state.preview = code; light(); },
+  chosen: (code, jump) => choose(code, { jump }),
+  acted: (act, code) => act === "up" || act === "down" ? move(code, act === "up" ? -1 : 1) : decide(code, act),
+  dropped: (held, target) => moveTo(held, decisions.accepted().indexOf(target)),
+});
+const search = new Search({ taken, closed: () => text.choose(null) });
+
+// what is shown
+
+// The coder's codes and those that people added, each with its verdict; what is shown does not move when decided.
+function rebuild() {
+  const ranked = (state.view?.codes ?? []).map((code) => ({ ...code, ...verdictOf(code.code) }));
+  const known = new Set(ranked.map((code) => code.code));
+  const added = [...decisions.by.values()].filter((one) => !known.has(one.code)).map((one) => ({
+    ...one, probability: null, threshold: null, suggested: true, evidence: [], shown: true, added: true }));
+  const passes = (code) => (state.threshold === null ? code.suggested : code.probability >= state.threshold);
+  for (const code of ranked) code.shown = passes(code);
+  state.codes = [...added, ...ranked];
+}
+
+const verdictOf = (code) => ({ verdict: decisions.get(code)?.verdict, replaces: decisions.get(code)?.replaces ?? "" });
+const codeOf = (code) => state.codes.find((one) => one.code === code) ?? null;
+const marksOf = (code) => decisions.get(code)?.evidence ?? [];
+const readonly = () => !state.view || state.view.state === "finished" || !state.mine;
+
+function refresh() {
+  rebuild();
+  const review = state.codes.filter((code) => code.shown || code.verdict || !code.added);
+  const accepted = decisions.accepted().map(codeOf).filter(Boolean);
+  const groups = state.tab === "final" ? [["Reporting order", accepted]] : [
+    ["Added by you", review.filter((code) => code.added)],
+    ["Suggested", review.filter((code) => !code.added && code.shown)],
+    ["Below", review.filter((code) => !code.added && !code.shown)],
+  ];
+  if (!codeOf(state.active)) state.active = groups.flatMap(([, codes]) => codes)[0]?.code ?? null;
+  const waiting = state.view && state.view.codes === null;
+  const empty = !state.view ? "" : state.tab === "final" ? "Nothing is accepted yet: press A on a code." : "The coder suggests nothing here. Select words and press S to add a code.";
+  codes_.show(groups, state.active, { threshold: state.threshold, tab: state.tab, readonly: readonly(), waiting, empty });
+  $("#tab-review .count").textContent = review.filter((code) => code.shown).length;
+  $("#tab-final .count").textContent = accepted.length;
+  showTally(state.codes);
+  $("#undo").disabled = !decisions.done.length;
+  $("#redo").disabled = !decisions.undone.length;
+  $("#finish").disabled = readonly();
+  state.lit = lit();
+  light();
+  why();
+}
+
+// The codes whose words are lit: those in sight that are not rejected, with what people marked.
+function lit() {
+  return state.codes.filter((code) => (code.shown || code.verdict === "accept") && code.verdict !== "reject")
+    .map((code) => ({ code: code.code, evidence: evidenceOf(code) }));
+}
+
+const evidenceOf = (code) => [...code.evidence, ...marksOf(code.code).map((mark) => ({ ...mark, weight: 1 }))];
+
+function light() {
+  const active = codeOf(state.preview ?? state.active);
+  text.light(state.lit ?? [], active && { code: active.code, evidence: evidenceOf(active) }, state.mode);
+  for (const button of document.querySelectorAll("#outline button")) {
+    const { start, end } = button.dataset;
+    const inside = (span) => span.start >= Number(start) && span.start < Number(end);
+    const own = active ? evidenceOf(active).filter(inside).length : 0;
+    const all = (state.lit ?? []).reduce((sum, code) => sum + code.evidence.filter(inside).length, 0);
+    const count = $("span", button);
+    count.textContent = own || all || "";
+    count.className = own ? "own" : "";
+  }
+}
+
+function why() {
+  showWhy(codeOf(state.active), {
+    text: state.view?.text ?? "", sections: state.view?.sections ?? [], marks: marksOf(state.active), readonly: readonly(),
+    jump: (phrase) => text.reveal(phrase.start),
+    unmark: (phrase) => decisions.step("marked words", [{ code: state.active, verdict: decisions.get(state.active).verdict,
+      evidence: marksOf(state.active).filter((mark) => mark.start !== phrase.start) }]),
+  });
+}
+
+function choose(code, { jump = false, scroll = false, focus = false } = {}) {
+  if (!code) return;
+  const changed = code !== state.active;
+  state.active = code;
+  state.preview = null;
+  codes_.choose(code, { scroll, focus });
+  if (changed) { light(); why(); }
+  const strongest = codeOf(code)?.evidence[0] ?? marksOf(code)[0];
+  if (jump && strongest) text.reveal(strongest.start);
+}
+
+// what is done
+
+function decide(code, verdict) {
+  const found = codeOf(code);
+  if (!found || readonly()) return;
+  const clears = found.verdict === verdict;
+  const word = clears ? "cleared" : verdict === "accept" ? "accepted" : "rejected";
+  decisions.step(`${code} ${word}`, [{ code, verdict: clears ? "none" : verdict }], { about: { [code]: about(found) } });
+  say(`${code} ${word}`);
+}
+
+const about = ({ title, chapter, path }) => ({ title, chapter, path: path ?? [] });
+
+function taken(hit, purpose) {
+  const chosen = state.purposeSpan;
+  const evidence = chosen ? [{ start: chosen.start, end: chosen.end }] : [];
+  const told = { about: { [hit.code]: about(hit) } };
+  const old = codeOf(state.active);
+  if (purpose === "change" && old && old.code !== hit.code) {
+    const kept = [...marksOf(old.code), ...(chosen ? evidence : old.evidence.slice(0, 1).map(({ start, end }) => ({ start, end })))];
+    decisions.step(`${old.code} changed to ${hit.code}`, [
+      { code: hit.code, verdict: "accept", evidence: kept, replaces: old.code },
+      { code: old.code, verdict: "reject" },
+    ], { about: { ...told.about, [old.code]: about(old) } });
+    say(`${old.code} changed to ${hit.code}`);
+  } else {
+    const marks = [...marksOf(hit.code), ...evidence];
+    decisions.step(`${hit.code} added`, [{ code: hit.code, verdict: "accept", ...(evidence.length ? { evidence: marks } : {}) }], told);
+    say(`${hit.code} added and accepted`);
+  }
+  state.tab = "review";
+  tabs();
+  choose(hit.code, { scroll: true, focus: true });
+  clearSelection();
+}
+
+function openSearch(purpose) {
+  if (readonly()) return say("This note is read-only.");
+  if (purpose === "change" && !codeOf(state.active)) return;
+  state.purposeSpan = state.selection;
+  if (state.selection) text.choose(state.selection);
+  const words = state.selection ? state.view.text.slice(state.selection.start, state.selection.end) : "";
+  const listed = new Map(state.codes.map((code) => [code.code, code.probability]));
+  search.open({ purpose, words, listed, replaces: state.active });
+}
+
+function markWords() {
+  const code = codeOf(state.active);
+  if (!code || !state.selection || readonly()) return;
+  const marks = [...marksOf(code.code), state.selection].map(({ start, end }) => ({ start, end }));
+  const verdict = code.verdict ?? "accept";
+  decisions.step(`words marked for ${code.code}`, [{ code: code.code, verdict, evidence: marks }], { about: { [code.code]: about(code) } });
+  say(`Words marked for ${code.code}`);
+  clearSelection();
+}
+
+function move(code, step) {
+  moveTo(code, decisions.accepted().indexOf(code) + step);
+}
+
+function moveTo(code, place) {
+  const order = decisions.accepted().filter((own) => own !== code);
+  if (place < 0 || place > order.length || readonly()) return;
+  order.splice(place, 0, code);
+  decisions.step(`${code} moved`, [], { order });
+  say(`${code} is now number ${place + 1}`);
+  choose(code, { scroll: true });
+}
+
+function undo(again) {
+  const label = again ? decisions.redo() : decisions.undo();
+  if (label) say(`${again ? "Done again" : "Undone"}: ${label}`);
+}
+
+function selected(span) {
+  state.selection = span;
+  const bar = $("#toolbar");
+  bar.hidden = !span || readonly();
+  if (bar.hidden) return;
+  const box = text.rectangle(span.start, span.end);
+  const frame = $("#note-pane").getBoundingClientRect();
+  $("#mark-words span").textContent = state.active ? `Mark for ${state.active}` : "Mark";
+  $("#mark-words").disabled = !state.active;
+  const above = box.top - frame.top - 50;
+  const top = above > 70 ? above : box.bottom - frame.top + 8;
+  bar.style.top = `${Math.max(70, Math.min(frame.height - 60, top))}px`;
+  bar.style.left = `${Math.max(8, Math.min(frame.width - bar.offsetWidth - 8, box.left - frame.left))}px`;
+}
+
+function clearSelection() {
+  getSelection().removeAllRanges();
+  text.choose(null);
+  selected(null);
+}
+
+// Words are selected by arrows where the note has the focus.
+function caret(event) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step || !state.view) return false;
+  const now = state.selection;
+  const from = now ? (step > 0 ? now.end : now.start) : firstInSight();
+  const word = text.word(now && step < 0 ? from : from, step);
+  if (!word) return false;
+  if (event.shiftKey && now) {
+    const grows = step > 0 ? { start: now.start, end: word.end } : { start: Math.min(now.start, word.start), end: now.end };
+    text.select(grows.start, grows.end);
+  } else text.select(word.start, word.end);
+  return true;
+}
+
+const firstInSight = () => Number($("#outline [aria-current]")?.dataset.start ?? 0);
+
+function lap(step) {
+  const spans = (state.lit ?? []).flatMap(({ code, evidence }) => evidence.map((span) => ({ ...span, code }))).sort((a, b) => a.start - b.start);
+  if (!spans.length) return;
+  const place = spans.findIndex((span) => span.start === state.lapped?.start && span.code === state.lapped?.code);
+  const next = spans[(place + step + spans.length) % spans.length];
+  state.lapped = next;
+  choose(next.code, { scroll: true });
+  text.reveal(next.start);
+  say(`“${state.view.text.slice(next.start, next.end)}” speaks for ${next.code}`);
+}
+
+// notes
+
+async function loadQueue() {
+  let after = 0;
+  const items = [];
+  do {
+    const part = await ask(`queue?after=${after}`);
+    items.push(...part.items);
+    state.counts = part.counts;
+    after = part.next;
+  } while (after !== null && items.length < 5000);
+  state.queue = items;
+  bar();
+}
+
+function bar() {
+  const place = state.queue.findIndex((item) => item.note === state.view?.note);
+  const total = state.counts.open + state.counts.finished;
+  $("#where b").textContent = place < 0 ? (total ? "Notes" : "No notes") : `Note ${place + 1}`;
+  $("#where b").nextSibling?.remove();
+  if (place >= 0) $("#where").append(` of ${total.toLocaleString("en")}`);
+  $("#finished").textContent = total ? `${state.counts.finished.toLocaleString("en")} finished` : "";
+  $("#progress i").style.width = `${total ? (100 * state.counts.finished) / total : 0}%`;
+  $("#progress").setAttribute("aria-valuemax", total || 1);
+  $("#progress").setAttribute("aria-valuenow", state.counts.finished);
+  $("#previous").disabled = place <= 0;
+  $("#next").disabled = place < 0 || place >= state.queue.length - 1;
+}
+
+async function open(note) {
+  if (decisions.unsaved && !confirm("Some decisions are not saved yet. Leave this note?")) return;
+  notice("");
+  clearSelection();
+  Object.assign(state, { lapped: null, active: null, preview: null, tab: "review", mine: true });
+  show(await ask(`notes/${note}`));
+  tabs();
+  history.replaceState(null, "", `#${note}`);
+  const held = await ask(`notes/${note}/hold`, { take: false });
+  if (state.view.note !== note) return;
+  hold(held);
+  const stale = state.view.codes && !state.view.model.current;
+  if (stale) notice("Another coder is loaded than the one that read this note; decisions stay.", ["Read again", () => predict(true)]);
+  if (state.view.codes === null || (!stale && state.view.model.explainer !== state.explainer)) await predict(false);
+}
+
+function hold({ mine, holder }) {
+  state.mine = mine;
+  if (!mine) notice(`${holder} has this note open: you can read it.`, ["Take over", async () => { notice(""); hold(await ask(`notes/${state.view.note}/hold`, { take: true })); }]);
+  refresh();
+}
+
+async function predict(again) {
+  const note = state.view.note;
+  if (again) notice("");
+  const view = await ask(`notes/${note}/predict`, { explainer: state.explainer, again });
+  if (state.view?.note === note) show(view, { keep: true });
+}
+
+function show(view, { keep = false } = {}) {
+  const units = offsets(view.text);
+  const place = ({ start, end, ...rest }) => ({ ...rest, start: units.toUnit(start), end: units.toUnit(end) });
+  const codes = view.codes?.map((code) => ({ ...code, evidence: code.evidence.map((phrase) => ({ ...place(phrase), cue: phrase.cue && place(phrase.cue) })) })) ?? null;
+  state.view = { ...view, codes, sections: view.sections.map(place) };
+  if (!keep) {
+    text.show(view.text, state.view.sections);
+    outline();
+    decisions.load(view, units);
+    if (state.threshold === null) slider(null);
+  }
+  const words = view.text.split(/\s+/).filter(Boolean).length;
+  $("#title").textContent = view.name;
+  document.title = `${view.name} · plant desk`;
+  const finished = view.state === "finished" ? ` · finished by ${view.finished_by}` : "";
+  $("#facts").textContent = `${plural(words, "word")}${view.model ? ` · read by ${view.model.name}` : ""}${finished}`;
+  if (view.state === "finished") notice(`Finished by ${view.finished_by}: read-only.`, ...(state.me?.role === "reviewer" ? [["Reopen", reopen]] : []));
+  slider(state.threshold);
+  bar();
+  refresh();
+}
+
+function outline() {
+  $("#outline").replaceChildren(...state.view.sections.map(({ start, end, title }) =>
+    make("button", { "data-start": start, "data-end": end, onclick: () => text.reveal(start) }, title, make("span"))));
+}
+
+function currentSection(offset) {
+  for (const button of document.querySelectorAll("#outline button")) {
+    const inside = offset >= Number(button.dataset.start) && offset < Number(button.dataset.end);
+    if (inside) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+}
+
+function step(by) {
+  const place = state.queue.findIndex((item) => item.note === state.view?.note);
+  const next = state.queue[place + by];
+  if (next) open(next.note).catch(failed);
+}
+
+async function reopen() {
+  await ask(`notes/${state.view.note}/reopen`, {}, { "If-Match": `"${state.view.version}"` });
+  await loadQueue();
+  await open(state.view.note);
+}
+
+function askToFinish() {
+  if (readonly()) return;
+  const dialog = $("#finishing");
+  const accepted = decisions.accepted().map(codeOf).filter(Boolean);
+  const undecided = state.codes.filter((code) => code.shown && !code.verdict);
+  const doubtful = accepted.filter((code) => cautionOf(code));
+  $("p", dialog).textContent = accepted.length ? `${plural(accepted.length, "code")}, in this order:` : "No code is accepted: the note will have none.";
+  $("ol", dialog).replaceChildren(...accepted.map((code, place) => make("li", {}, make("span", { class: "soft" }, `${place + 1}`), make("b", {}, code.code), code.title)));
+  const open = undecided.length ? `${plural(undecided.length, "suggestion")} stay undecided, which is not rejected: ${undecided.slice(0, 8).map((code) => code.code).join(", ")}${undecided.length > 8 ? " …" : ""}. ` : "";
+  $(".open", dialog).textContent = open + (doubtful.length ? `Accepted though the words are in doubt: ${doubtful.map((code) => code.code).join(", ")}.` : "");
+  dialog.showModal();
+  $(".primary", dialog).focus();
+}
+
+async function finish() {
+  $("#finishing").close();
+  while (decisions.unsaved) await new Promise((wake) => setTimeout(wake, 100));
+  const { note } = state.view;
+  await ask(`notes/${note}/finish`, {}, { "If-Match": `"${decisions.version}"`, "Idempotency-Key": crypto.randomUUID() });
+  say("Note finished");
+  await loadQueue();
+  const place = state.queue.findIndex((item) => item.note === note);
+  const next = [...state.queue.slice(place + 1), ...state.queue.slice(0, place)].find((item) => item.state === "open");
+  if (next) return open(next.note);
+  await open(note);
+  notice("All notes are finished. Export them in the settings, or put more on the desk.");
+}
+
+// what is told
+
+const say = (words) => { $("#voice").textContent = ""; requestAnimationFrame(() => { $("#voice").textContent = words; }); };
+
+function notice(words, ...acts) {
+  const place = $("#notice");
+  place.hidden = !words;
+  $("span", place).textContent = words;
+  $(".acts", place).replaceChildren(...acts.map(([name, act]) => make("button", { onclick: () => Promise.resolve(act()).catch(failed) }, name)));
+}
+
+function saving(now, count) {
+  const place = $("#saved");
+  place.dataset.state = now;
+  const words = { saved: "Saved", saving: "Saving …", waiting: `Not reached: ${plural(count, "step")} waiting` }[now];
+  place.replaceChildren(...(now === "saved" ? [icon("check")] : []), words);
+  if (now === "waiting") say("The service is not reached. Your decisions wait here and are sent again.");
+}
+
+function failed(problem) {
+  if (problem instanceof Refusal && problem.status === 401) return signIn().then(start, failed);
+  notice(problem instanceof Refusal ? `${problem.message}.` : "The service is not reached. What was saved is safe; try again in a moment.", ["Try again", () => location.reload()]);
+}
+
+function signIn() {
+  const dialog = $("#sign-in");
+  return new Promise((signed) => {
+    const form = $("form", dialog);
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      try {
+        await ask("session", { token: $("#token").value });
+        $("#token").value = "";
+        dialog.close();
+        signed();
+      } catch (problem) {
+        $(".wrong", dialog).textContent = problem.message;
+      }
+    };
+    dialog.oncancel = (event) => event.preventDefault();
+    if (!dialog.open) dialog.showModal();
+  });
+}
+
+function conflict(mine, theirs, by) {
+  const dialog = $("#conflict");
+  const word = { accept: "accepted", reject: "rejected", none: "left open" };
+  $("p", dialog).textContent = `${by} has ${word[theirs.verdict]} ${mine.code}; you have ${word[mine.verdict]} it. Whose decision stays?`;
+  dialog.showModal();
+  return new Promise((chosen) => {
+    const end = (own) => { dialog.close(); chosen(own); };
+    $(".mine", dialog).onclick = () => end(true);
+    $(".theirs", dialog).onclick = () => end(false);
+    dialog.oncancel = (event) => event.preventDefault();
+  });
+}
+
+// controls
+
+function tabs() {
+  for (const name of ["review", "final"]) {
+    const tab = $(`#tab-${name}`);
+    tab.setAttribute("aria-selected", state.tab === name);
+    tab.tabIndex = state.tab === name ? 0 : -1;
+  }
+  $("#list").setAttribute("aria-labelledby", `tab-${state.tab}`);
+}
+
+function setTab(name) { state.tab = name; tabs(); refresh(); }
+
+function setMode(mode) {
+  state.mode = mode;
+  for (const button of document.querySelectorAll("#mode button")) {
+    const own = button.dataset.mode === mode;
+    button.setAttribute("aria-checked", own);
+    button.tabIndex = own ? 0 : -1;
+  }
+  light();
+}
+
+function slider(threshold) {
+  state.threshold = threshold;
+  const own = state.view?.codes?.[0]?.threshold ?? 0.5;
+  $("#threshold").value = Math.round(100 * (threshold ?? own));
+  $("#from output").textContent = `${Math.round(100 * (threshold ?? own))} %`;
+}
+
+function showQueue() {
+  const dialog = $("#queue");
+  const typed = $("#find-note").value.trim().toLowerCase();
+  const found = state.queue.filter((item) => item.name.toLowerCase().includes(typed));
+  const shown = found.slice(0, state.listed ?? 100);
+  $(".counts", dialog).textContent = `${plural(state.counts.open, "open note")}, ${state.counts.finished} finished`;
+  $("ul", dialog).replaceChildren(...shown.map((item) => make("li", {}, make("button", {
+    "aria-current": item.note === state.view?.note ? "true" : null, onclick: () => { dialog.close(); open(item.note).catch(failed); } },
+    make("span", {}, item.name), make("span", { class: item.state === "finished" ? "soft done" : "soft" },
+      item.state === "finished" ? "finished" : item.holder ? `with ${item.holder}` : item.decided ? `${item.decided} decided` : plural(item.words, "word"))))));
+  $(".none", dialog).hidden = found.length > 0;
+  $(".none", dialog).textContent = state.queue.length ? "No note has this in its name." : "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
+  $(".more", dialog).hidden = shown.length === found.length;
+  $(".more", dialog).onclick = () => { state.listed = (state.listed ?? 100) + 200; showQueue(); };
+  if (!dialog.open) dialog.showModal();
+}
+
+async function openSettings() {
+  $("#settings").showModal();
+  const { models, catalogue } = await ask("models");
+  const [model] = models;
+  const select = $("#explainer");
+  select.replaceChildren(make("option", { value: "" }, "the coder's usual way"), ...model.explainers.map((name) => make("option", { value: name }, name)));
+  select.value = state.explainer;
+  $("#export").hidden = state.me?.role !== "reviewer";
+  $(".about", $("#settings")).textContent = `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${catalogue.toLocaleString("en")} codes can be searched. plant ${state.me?.version}.`;
+}
+
+function toPrint() {
+  const rows = decisions.accepted().map(codeOf).filter(Boolean);
+  $("#sheet-for-print").replaceChildren(make("h2", {}, state.view?.name ?? ""), make("table", {}, make("tbody", {}, ...rows.map((code, place) =>
+    make("tr", {}, make("td", {}, `${place + 1}`), make("td", {}, code.code), make("td", {}, code.title))))));
+  text.everything(true);
+}
+
+const LETTERS = {
+  j: () => choose(codes_.after(state.active, 1), { scroll: true, focus: true }), k: () => choose(codes_.after(state.active, -1), { scroll: true, focus: true }),
+  a: () => decide(state.active, "accept"), r: () => decide(state.active, "reject"), c: () => openSearch("change"), s: () => openSearch("add"),
+  w: markWords, e: () => setMode({ all: "this", this: "plain", plain: "all" }[state.mode]), n: () => step(1), p: () => step(-1),
+  q: showQueue, "?": () => $("#keys").showModal(), "]": () => lap(1), "[": () => lap(-1),
+};
+
+function pressed(event) {
+  if (document.querySelector("dialog[open]")) return;
+  const inField = event.target.closest("input, select, textarea");
+  const inList = event.target.closest("#grid, #note") || event.target === document.body;
+  const control = event.ctrlKey || event.metaKey;
+  let done = true;
+  if (control && event.key.toLowerCase() === "z") undo(event.shiftKey);
+  else if (control && event.key.toLowerCase() === "y") undo(true);
+  else if (control && event.key === "Enter") askToFinish();
+  else if (event.key === "F6") (event.target.closest("#note-pane") ? $("#grid [tabindex='0']") : $("#note"))?.focus();
+  else if (inField || control) done = false;
+  else if (event.altKey && ["ArrowUp", "ArrowDown"].includes(event.key)) move(state.active, event.key === "ArrowUp" ? -1 : 1);
+  else if (event.altKey) done = false;
+  else if (["ArrowUp", "ArrowDown"].includes(event.key) && event.target.closest("#grid")) choose(codes_.after(state.active, event.key === "ArrowUp" ? -1 : 1), { scroll: true, focus: true });
+  else if (event.key === "Enter" && event.target.closest("#grid") && !event.target.closest("button")) choose(state.active, { jump: true });
+  else if (event.key === "Escape") clearSelection();
+  else if (event.target.closest("#note") && caret(event)) done = true;
+  else if (inList && state.letters && LETTERS[event.key.length === 1 ? event.key.toLowerCase() : ""]) LETTERS[event.key.toLowerCase()]();
+  else done = false;
+  if (done) event.preventDefault();
+}
+
+// Arrows within a group of which one can be tabbed to.
+function roving(group, selector, act) {
+  group.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    const all = [...group.querySelectorAll(selector)];
+    const next = all[(all.indexOf(event.target) + step + all.length) % all.length];
+    event.preventDefault();
+    event.stopPropagation();
+    act(next);
+    next.focus();
+  });
+}
+
+function connect() {
+  document.addEventListener("keydown", pressed);
+  $("#mode").addEventListener("click", (event) => event.target.dataset.mode && setMode(event.target.dataset.mode));
+  roving($("#mode"), "button", (button) => setMode(button.dataset.mode));
+  const list = $("[role='tablist']");
+  list.addEventListener("click", (event) => { const tab = event.target.closest("[role='tab']"); if (tab) setTab(tab.id.slice(4)); });
+  roving(list, "[role='tab']", (tab) => setTab(tab.id.slice(4)));
+  $("#threshold").addEventListener("input", (event) => { slider(Number(event.target.value) / 100); refresh(); });
+  $("#accept").onclick = () => decide(state.active, "accept");
+  $("#reject").onclick = () => decide(state.active, "reject");
+  $("#change").onclick = () => openSearch("change");
+  $("#undo").onclick = () => undo(false);
+  $("#redo").onclick = () => undo(true);
+  $("#previous").onclick = () => step(-1);
+  $("#next").onclick = () => step(1);
+  $("#where").onclick = () => { state.listed = 100; showQueue(); };
+  $("#find-note").oninput = showQueue;
+  $("#open-search").onclick = () => openSearch("add");
+  $("#open-keys").onclick = () => $("#keys").showModal();
+  $("#open-settings").onclick = () => openSettings().catch(failed);
+  $("#toolbar").onmousedown = (event) => event.preventDefault();
+  $("#add-words").onclick = () => openSearch("add");
+  $("#mark-words").onclick = markWords;
+  $("#finish").onclick = askToFinish;
+  $("#finishing .primary").onclick = () => finish().catch(failed);
+  $("#own-threshold").onclick = () => { slider(null); refresh(); };
+  $("#letters").onchange = (event) => { state.letters = event.target.checked; };
+  $("#type").onchange = (event) => { document.documentElement.dataset.type = event.target.value; };
+  $("#explainer").onchange = (event) => { state.explainer = event.target.value; if (state.view) predict(false).catch((problem) => { state.explainer = ""; failed(problem); }); };
+  $("#theme").onclick = () => {
+    const dark = getComputedStyle(document.documentElement).getPropertyValue("color-scheme").trim() === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    say(`${dark ? "Light" : "Dark"} theme`);
+    light();
+  };
+  $("#keys tbody").replaceChildren(...KEYS.map(([act, key]) => make("tr", {}, make("td", {}, act), make("td", {}, make("kbd", {}, key)))));
+  for (const dialog of document.querySelectorAll("#queue, #settings, #keys, #finishing")) closable(dialog);
+  addEventListener("beforeunload", (event) => decisions.unsaved && event.preventDefault());
+  addEventListener("beforeprint", toPrint);
+  addEventListener("afterprint", () => text.everything(false));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", light);
+  setInterval(watch, WATCH);
+}
+
+async function watch() {
+  if (!state.view || decisions.unsaved || document.hidden) return;
+  const note = state.view.note;
+  try {
+    const answer = await ask(`notes/${note}`, undefined, {}, "HEAD");
+    if (state.mine && state.view.state === "open") await ask(`notes/${note}/hold`, { take: false });
+    const version = Number(answer.headers.get("ETag")?.replaceAll('"', ""));
+    if (version > decisions.version && note === state.view.note && !decisions.unsaved) {
+      const view = await ask(`notes/${note}`);
+      decisions.load(view, offsets(view.text));
+      refresh();
+      notice("Someone else has changed this note: what they decided is shown.");
+    }
+  } catch (problem) {
+    if (!(problem instanceof Refusal)) saving("waiting", 0);
+  }
+}
+
+async function start() {
+  state.me = await ask("me");
+  $("#who").textContent = state.me.name.slice(0, 2).toUpperCase();
+  $("#who").setAttribute("aria-label", `You are ${state.me.name}`);
+  $("#who").title = `${state.me.name}, ${state.me.role}`;
+  await loadQueue();
+  saving("saved", 0);
+  const asked = state.queue.find((item) => item.note === location.hash.slice(1));
+  const first = asked ?? state.queue.find((item) => item.state === "open") ?? state.queue[0];
+  if (first) await open(first.note);
+  else {
+    refresh();
+    $("#facts").textContent = "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
+  }
+}
+
+connect();
+start().catch(failed);
