@@ -218,7 +218,7 @@ def test_kept_matches_give_what_a_new_search_gives_after_weights_have_changed(tr
 def test_matches_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model, encoded = fixed(make_names(60)), make_encoded()
     model(encoded)
-    monkeypatch.setattr("plant.nn.decoders.interaction.search", lambda *_: pytest.fail("searched again"))
+    monkeypatch.setattr("plant.nn.matching.placed.search", lambda *_: pytest.fail("searched again"))
     model.attend(encoded, torch.arange(LABELS))
 
 

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from plant.data.corpus import Documents
 from plant.nn.host import plain_torch_asked
 from plant.nn.reading.forms import DECODERS, ENCODERS, ArrayDecoder, ArrayEncoder, Kept, Said
-from plant.systems.system import FittedSystem, Growth, PackedSystem, Reading, under
+from plant.systems.system import FORMS, FittedSystem, Growth, PackedSystem, Reading, under
 from plant.systems.widened import widened
-
-FORMS = "arrays"  # the option of a packed classifier under which its parts' forms stand
 
 
 @dataclass(frozen=True)

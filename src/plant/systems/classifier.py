@@ -28,8 +28,8 @@ from plant.nn.parts.protocols import (
 )
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.systems.array_classifier import FORMS, array_system
-from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, under
+from plant.systems.array_classifier import array_system
+from plant.systems.system import FORMS, FittedSystem, Growth, Known, PackedSystem, under
 from plant.systems.widened import widened
 from plant.tensors import Batch, Chosen, Decoded, Encoded
 

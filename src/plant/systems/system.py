@@ -23,6 +23,7 @@ TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no l
 CONTRIBUTION = "contribution"  # of each word: how linear models are explained
 JUDGED = "judged"  # of phrases: how a judge of candidates is explained
 OF_SYSTEMS = (CONTRIBUTION, JUDGED)  # explainers that only some systems have, beside those of networks
+FORMS = "arrays"  # the option of a packed classifier under which the forms stand by which its parts read without torch
 UNSEEN = 0.5  # notes that a code without any is taken to have, for its prior
 
 

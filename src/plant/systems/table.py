@@ -6,7 +6,7 @@ from plant.errors import ArtifactError, unknown
 from plant.systems.blend import BLEND, MEAN, MembersSystem, unpack_blend
 from plant.systems.prior import TAG as PRIOR
 from plant.systems.prior import unpack_prior
-from plant.systems.system import FittedSystem, Known, PackedSystem
+from plant.systems.system import FORMS, FittedSystem, Known, PackedSystem
 from plant.systems.widened import TAG as WIDENED
 from plant.systems.widened import WidenedSystem, inner
 
@@ -42,7 +42,7 @@ def _unpack_classifier(packed: PackedSystem, known: Known) -> FittedSystem:
 
         return unpack_classifier(packed, known)
 
-    if "arrays" not in packed.options:
+    if FORMS not in packed.options:
         return whole()
     from plant.systems.array_classifier import array_system  # numba
 
