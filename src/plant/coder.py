@@ -279,7 +279,7 @@ def _notes(
     marks: Sequence[Mapping[str, tuple[Span, ...]]],
 ) -> Iterator[Note]:
     rows = enumerate(zip(texts, codes, groups, marks, strict=True))
-    return (Note(str(number), text, tuple(row), "train", *rest) for number, (text, row, *rest) in rows)
+    return (Note(str(number), text, tuple(row), "train", group, own) for number, (text, row, group, own) in rows)
 
 
 def _blocks(notes: Iterable[Note], size: int) -> Iterator[list[Note]]:

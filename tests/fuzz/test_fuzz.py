@@ -22,7 +22,7 @@ from tests.fuzz import attempts
 from tests.fuzz.attempts import Attempt, Outcome, changed_arrays, changed_manifest, faults, outcome_of
 from tests.made_up import corpus_of, notes_of
 
-EXAMPLES = int(os.environ.get("PLANT_FUZZ", "25"))
+EXAMPLES = int(os.environ.get("PLANT_FUZZ", "15"))
 pytestmark = pytest.mark.usefixtures("unchecked", "compiled")
 campaign = settings(
     max_examples=EXAMPLES,

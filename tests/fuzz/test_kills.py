@@ -21,7 +21,7 @@ from plant.cli.main import main
 from plant.store.artifact import MANIFEST, open_artifact
 from tests.made_up import notes_of
 
-KILLS, FULL_DISKS = 20, 50
+KILLS, FULL_DISKS = int(os.environ.get("PLANT_KILLS", "20")), int(os.environ.get("PLANT_DISKS", "50"))
 RECIPES = {
     "tfidf": (),
     "dictionary": (),

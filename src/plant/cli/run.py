@@ -6,6 +6,7 @@ from pathlib import Path
 from plant.cli.console import cut_sentence, languages_sentence, local_codes_sentence, print_table, progress, say
 from plant.cli.options import add_device_option, add_plan_options, add_recipe_options, chosen_device, chosen_recipe
 from plant.cli.prepare import add_source_options, request_of
+from plant.cli.tracking import mlflow_of, tell_mlflow
 from plant.errors import InputError
 from plant.recipe.reading import change_recipe, recipe_table
 from plant.recipe.schema import Recipe
@@ -22,6 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replace", action="store_true",
                         help="replace a coder of another recipe that lies in RUN")  # fmt: skip
     add_device_option(parser)
+    parser.add_argument("--mlflow", default="", metavar="URI",
+                        help="tell MLflow of knobs, figures and epochs (TensorBoard: RUN/events)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the measures as JSON")
     add_source_options(parser)
     add_plan_options(parser)
@@ -34,6 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.steps.run import run as run_all
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
+    mlflow = mlflow_of() if arguments.mlflow else None
     if not arguments.replace:
         check_same_recipe(out / "coder", recipe)
     device = chosen_device(arguments) if arguments.device or needs_torch(recipe) else "cpu"
@@ -42,6 +46,8 @@ def run(arguments: argparse.Namespace) -> None:
         shared = Path(arguments.shared) if arguments.shared else None
         request = request_of(arguments)
         done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, notify=_notify)
+    if mlflow is not None:
+        tell_mlflow(mlflow, arguments.mlflow, done, recipe, name)
     if done.languages is not None:
         say(languages_sentence(done.languages.notes, done.languages.names))
     if sentence := local_codes_sentence(done.facts):

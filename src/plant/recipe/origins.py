@@ -25,8 +25,8 @@ def knobs_of(name: str, overrides: Iterable[str] = ()) -> list[Knob]:
     changes = tuple(overrides)
     recipe = load_recipe(name, changes)
     layers = [*recipe_layers(name), *(("--set", {set_key(change): None}) for change in changes)]
-    setters = {key: origin for origin, table in layers for key, _ in _flat(table)}
-    return [Knob(key, value, _origin(key, setters)) for key, value in _flat(recipe_table(recipe))]
+    setters = {key: origin for origin, table in layers for key, _ in flat(table)}
+    return [Knob(key, value, _origin(key, setters)) for key, value in flat(recipe_table(recipe))]
 
 
 def _origin(key: str, setters: Mapping[str, str]) -> str:
@@ -37,10 +37,11 @@ def _origin(key: str, setters: Mapping[str, str]) -> str:
     return next((setters[place] for place in above if place in setters), "default")
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested tables by their dotted keys."""
     for key, value in table.items():
         place = f"{prefix}{key}"
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{place}.")
+            yield from flat(value, f"{place}.")
         else:
             yield place, value

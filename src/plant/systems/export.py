@@ -6,6 +6,7 @@ refused, so that no part can be exported wrongly without a word. Words, codes an
 
 import json
 import os
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -162,8 +163,6 @@ def _is_classifier(fitted: FittedCoder) -> bool:
 
 def _traced(fitted: FittedCoder) -> Any:
     """The model of a network, as torch traces it in its plain forms."""
-    import io
-
     import onnx
     import torch
 
@@ -175,26 +174,30 @@ def _traced(fitted: FittedCoder) -> Any:
     if not isinstance(system, ClassifierSystem):
         raise InputError("codes were added to this coder by name, which no ONNX form has: export the coder before that")
 
+    classifier = system.classifier
+
     class Traced(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.classifier = system.classifier.eval()
+            self.classifier = classifier.eval()
 
         def forward(self, tokens: torch.Tensor) -> torch.Tensor:
             logits = self.classifier(Batch(tokens, tokens != PADDING)).logits
             return torch.sigmoid(logits / fitted.temperature)
 
-    example, written = torch.randint(UNKNOWN, max(len(fitted.vocab), 3), (2, 50)), io.BytesIO()
+    example = torch.randint(UNKNOWN, max(len(fitted.vocab), 3), (2, 50))
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = "torch"  # what any device runs: compiled kernels leave no trace
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("ignore")  # of tracing, whose result is compared instead
+            written = Path(folder) / "model.onnx"
             torch.onnx.export(
                 Traced(), (example,), written, input_names=["tokens"], output_names=["probabilities"], dynamo=False,
                 opset_version=OPSET,
                 dynamic_axes={"tokens": {0: "document", 1: "word"}, "probabilities": {0: "document"}},
             )  # fmt: skip
+            return onnx.load(str(written))
     except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
         raise InputError(
             f"the parts of this coder cannot be exported: {type(error).__name__} while tracing encoder "
@@ -205,7 +208,6 @@ def _traced(fitted: FittedCoder) -> Any:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = before
-    return onnx.load_model_from_string(written.getvalue())
 
 
 def _needed() -> Any:

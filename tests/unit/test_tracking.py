@@ -1,0 +1,64 @@
+"""MLflow is told of knobs, figures and epochs where it is asked for, and of no word of a note."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plant.cli.main import main
+from tests.made_up import notes_of
+
+
+class Recorder:
+    """Stands for the package: keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.params: dict[str, str] = {}
+        self.metrics: dict[str, list[float]] = {}
+        self.uri = ""
+
+    def set_tracking_uri(self, uri: str) -> None:
+        self.uri = uri
+
+    @contextmanager
+    def start_run(self, run_name: str) -> Iterator[None]:
+        yield
+
+    def log_params(self, params: dict[str, str]) -> None:
+        self.params |= params
+
+    def log_metric(self, key: str, value: float, step: int = 0) -> None:
+        self.metrics.setdefault(key, []).append(value)
+
+
+def ended(folder: Path, *options: str) -> Any:
+    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(40)]
+    (folder / "notes.csv").write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
+    with pytest.raises(SystemExit) as end:
+        main(["run", str(folder / "notes.csv"), "--recipe", "prior", "--out", str(folder / "run"), *options])
+    return end.value.code
+
+
+def test_a_run_is_told_to_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    monkeypatch.setitem(sys.modules, "mlflow", recorder)
+    assert ended(tmp_path, "--mlflow", "file:somewhere") == 0
+    assert recorder.uri == "file:somewhere"
+    assert recorder.params["system"] == "prior"
+    assert 0 < recorder.metrics["MAP"][0] <= 1
+    assert not any("@" in name for name in recorder.metrics)
+    told = f"{recorder.params} {recorder.metrics}"
+    assert "wordb" not in told
+    assert "n17" not in told
+
+
+def test_a_missing_package_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    assert ended(tmp_path, "--mlflow", "x") == 2
+    assert "pip install mlflow" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
