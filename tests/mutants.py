@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,16 +222,23 @@ def main() -> None:
         for file in {mutant.file for mutant in chosen(arguments)}:
             if _fails(copy, TESTS[file]):
                 raise SystemExit(f"the tests of {file} fail as it is: there is nothing to be learned from mutants")
-        for mutant in chosen(arguments):
-            dead = kills(copy, mutant)
-            killed.setdefault(mutant.file, []).append(dead)
-            if not dead:
-                print(f"lives: {mutant.file}:{mutant.line}: {mutant.what}", flush=True)
+        with suppress(KeyboardInterrupt):  # what is known by then is printed
+            for mutant in chosen(arguments):
+                dead = kills(copy, mutant)
+                killed.setdefault(mutant.file, []).append(dead)
+                if not dead:
+                    print(f"lives: {mutant.file}:{mutant.line}: {mutant.what}", flush=True)
+    raise SystemExit(tell(killed) < arguments.least)
+
+
+def tell(killed: Mapping[str, Sequence[bool]]) -> float:
+    """Print the share of killed mutants of each file and of all, and return that of all."""
     for file, results in killed.items():
         print(f"{file}: {sum(results)} of {len(results)} killed")
     every = [dead for results in killed.values() for dead in results]
-    print(f"{sum(every)} of {len(every)} mutants killed: {sum(every) / max(1, len(every)):.1%}")
-    raise SystemExit(sum(every) < arguments.least * len(every))
+    share = sum(every) / max(1, len(every))
+    print(f"{sum(every)} of {len(every)} mutants killed: {share:.1%}")
+    return share
 
 
 if __name__ == "__main__":

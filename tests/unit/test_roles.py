@@ -16,7 +16,8 @@ N = 200
 def roles_of(splits: list[str], plan: Plan, *, seed: int = 1, most: int = 0) -> np.ndarray:
     ids = [f"n{number}" for number in range(len(splits))]
     labelled = np.ones(len(splits), bool)
-    return assign_roles(splits, labelled, plan, ids=ids, groups=[""] * len(splits), seed=seed, most=most)
+    drawn = {"most": most} if most else {}
+    return assign_roles(splits, labelled, plan, ids=ids, groups=[""] * len(splits), seed=seed, **drawn)
 
 
 def test_the_first_usual_split_chooses_and_no_other() -> None:
