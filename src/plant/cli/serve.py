@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine only)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen at, 0 for any free one (default: 8000)")
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME",
-                        help="a name under which the service is reached, such as a proxy's; may be repeated")  # fmt: skip
+                        help="a name under which it is reached, such as a proxy's; may be repeated")  # fmt: skip
     parser.add_argument("--tokens", default="", metavar="FILE", help="who is let in; a must beyond this machine")
     parser.add_argument("--new-token", default="", metavar="NAME", help="make a token for a person, show it, and end")
     parser.add_argument("--role", default="coder", choices=("coder", "reviewer"), help="of the new token's person")
