@@ -97,21 +97,21 @@ def _serve(arguments: argparse.Namespace) -> None:
     limits = Limits(seconds=arguments.seconds)
     me = Who(arguments.name or _user(), "reviewer")
     access = Access(read_tokens(Path(arguments.tokens)) if arguments.tokens else {}, me)
-    opened = listening(arguments.host, arguments.port)
-    reader, store = open_reader(arguments.coder), Store(arguments.store)
-    for name in arguments.notes:
-        new, known = put_on_desk(store, _notes(name, arguments), me, limits)
-        say(f"{name}: {new:,} notes put on the desk, {known:,} were there")
-    log_to_stderr(arguments.log)
-    hosts = answered_hosts(arguments.host, arguments.allow_host)
-    app = new_app(new_desk(reader, store, access=access, limits=limits, hosts=hosts))
-    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    address = f"http://{host}:{opened.getsockname()[1]}/"
-    say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {arguments.store})")
-    try:
-        serve(app, opened, limits=limits)
-    except KeyboardInterrupt:  # raised again by the server once everything is answered
-        say("the desk is closed")
+    with listening(arguments.host, arguments.port) as opened:
+        reader, store = open_reader(arguments.coder), Store(arguments.store)
+        for name in arguments.notes:
+            new, known = put_on_desk(store, _notes(name, arguments), me, limits)
+            say(f"{name}: {new:,} notes put on the desk, {known:,} were there")
+        log_to_stderr(arguments.log)
+        hosts = answered_hosts(arguments.host, arguments.allow_host)
+        app = new_app(new_desk(reader, store, access=access, limits=limits, hosts=hosts))
+        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        address = f"http://{host}:{opened.getsockname()[1]}/"
+        say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {arguments.store})")
+        try:
+            serve(app, opened, limits=limits)
+        except KeyboardInterrupt:  # raised again by the server once everything is answered
+            say("the desk is closed")
 
 
 def _notes(name: str, arguments: argparse.Namespace) -> Iterator[Note]:

@@ -73,10 +73,10 @@ export class NoteText {
     }
     this.starts = this.pieces.map((piece) => piece.start);
     this.host.classList.toggle("long", text.length > 6 * LONG);
+    this.scroller.scrollTop = 0; // before the new text is there, or it would be laid out twice
     this.host.replaceChildren(all);
-    this.scroller.scrollTop = 0;
     for (const block of this.blocks) this.watch.observe(block.element);
-    this.#measure();
+    this.#soon(() => this.#measure(), "measure");
   }
 
   // codes: what is lit; active: the code whose words stand out; mode: all, this or plain.
