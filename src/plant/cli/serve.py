@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine only)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen at, 0 for any free one (default: 8000)")
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME",
-                        help="a name under which the service is reached, such as a proxy's; may be repeated")  # fmt: skip
+                        help="a name under which it is reached, such as a proxy's; may be repeated")  # fmt: skip
     parser.add_argument("--tokens", default="", metavar="FILE", help="who is let in; a must beyond this machine")
     parser.add_argument("--new-token", default="", metavar="NAME", help="make a token for a person, show it, and end")
     parser.add_argument("--role", default="coder", choices=("coder", "reviewer"), help="of the new token's person")
@@ -97,21 +97,21 @@ def _serve(arguments: argparse.Namespace) -> None:
     limits = Limits(seconds=arguments.seconds)
     me = Who(arguments.name or _user(), "reviewer")
     access = Access(read_tokens(Path(arguments.tokens)) if arguments.tokens else {}, me)
-    opened = listening(arguments.host, arguments.port)
-    reader, store = open_reader(arguments.coder), Store(arguments.store)
-    for name in arguments.notes:
-        new, known = put_on_desk(store, _notes(name, arguments), me, limits)
-        say(f"{name}: {new:,} notes put on the desk, {known:,} were there")
-    log_to_stderr(arguments.log)
-    hosts = answered_hosts(arguments.host, arguments.allow_host)
-    app = new_app(new_desk(reader, store, access=access, limits=limits, hosts=hosts))
-    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    address = f"http://{host}:{opened.getsockname()[1]}/"
-    say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {arguments.store})")
-    try:
-        serve(app, opened, limits=limits)
-    except KeyboardInterrupt:  # raised again by the server once everything is answered
-        say("the desk is closed")
+    with listening(arguments.host, arguments.port) as opened:
+        reader, store = open_reader(arguments.coder), Store(arguments.store)
+        for name in arguments.notes:
+            new, known = put_on_desk(store, _notes(name, arguments), me, limits)
+            say(f"{name}: {new:,} notes put on the desk, {known:,} were there")
+        log_to_stderr(arguments.log)
+        hosts = answered_hosts(arguments.host, arguments.allow_host)
+        app = new_app(new_desk(reader, store, access=access, limits=limits, hosts=hosts))
+        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        address = f"http://{host}:{opened.getsockname()[1]}/"
+        say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {arguments.store})")
+        try:
+            serve(app, opened, limits=limits)
+        except KeyboardInterrupt:  # raised again by the server once everything is answered
+            say("the desk is closed")
 
 
 def _notes(name: str, arguments: argparse.Namespace) -> Iterator[Note]:

@@ -166,11 +166,12 @@ def _traced(fitted: FittedCoder) -> Any:
     import onnx
     import torch
 
-    from plant.nn.forms import VARIABLE
+    from plant.nn.host import VARIABLE
+    from plant.systems.array_classifier import ArraySystem
     from plant.systems.classifier import ClassifierSystem
     from plant.tensors import Batch
 
-    system = fitted.system
+    system = fitted.system.whole if isinstance(fitted.system, ArraySystem) else fitted.system
     if not isinstance(system, ClassifierSystem):
         raise InputError("codes were added to this coder by name, which no ONNX form has: export the coder before that")
 

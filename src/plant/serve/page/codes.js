@@ -41,12 +41,15 @@ export class Codes {
   }
 
   choose(code, { focus = false, scroll = false } = {}) {
-    const first = this.rows.keys().next().value;
-    for (const [own, row] of this.rows) {
-      row.setAttribute("aria-selected", own === code);
-      row.tabIndex = own === code || (!this.rows.has(code) && own === first) ? 0 : -1;
-    }
     const row = this.rows.get(code);
+    const stop = row ?? this.rows.values().next().value; // the one that Tab reaches
+    if (this.stop && this.stop !== stop) {
+      this.stop.setAttribute("aria-selected", "false");
+      this.stop.tabIndex = -1;
+    }
+    if (stop) stop.tabIndex = 0;
+    row?.setAttribute("aria-selected", "true");
+    this.stop = stop;
     if (row && focus) row.focus({ preventScroll: true });
     if (row && scroll) row.scrollIntoView({ block: "nearest" });
   }

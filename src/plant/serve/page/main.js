@@ -78,6 +78,7 @@ function refresh() {
   $("#redo").disabled = !decisions.undone.length;
   $("#finish").disabled = readonly();
   state.lit = lit();
+  state.perSection = perSection(state.lit.flatMap((code) => code.evidence));
   light();
   why();
 }
@@ -93,15 +94,24 @@ const evidenceOf = (code) => [...code.evidence, ...marksOf(code.code).map((mark)
 function light() {
   const active = codeOf(state.preview ?? state.active);
   text.light(state.lit ?? [], active && { code: active.code, evidence: evidenceOf(active) }, state.mode);
-  for (const button of document.querySelectorAll("#outline button")) {
-    const { start, end } = button.dataset;
-    const inside = (span) => span.start >= Number(start) && span.start < Number(end);
-    const own = active ? evidenceOf(active).filter(inside).length : 0;
-    const all = (state.lit ?? []).reduce((sum, code) => sum + code.evidence.filter(inside).length, 0);
-    const count = $("span", button);
-    count.textContent = own || all || "";
-    count.className = own ? "own" : "";
+  const own = perSection(active ? evidenceOf(active) : []);
+  state.view?.sections.forEach((_, place) => {
+    const count = $("#outline").children[place].lastChild;
+    const told = `${own[place] || state.perSection?.[place] || ""}`;
+    if (count.textContent !== told) count.textContent = told;
+    const name = own[place] ? "own" : "";
+    if (count.className !== name) count.className = name;
+  });
+}
+
+// How many phrases begin in each section.
+function perSection(spans) {
+  const counts = (state.view?.sections ?? []).map(() => 0);
+  for (const span of spans) {
+    const place = state.view.sections.findLastIndex((section) => section.start <= span.start);
+    if (place >= 0) counts[place]++;
   }
+  return counts;
 }
 
 function why() {
@@ -333,11 +343,12 @@ function outline() {
 }
 
 function currentSection(offset) {
-  for (const button of document.querySelectorAll("#outline button")) {
-    const inside = offset >= Number(button.dataset.start) && offset < Number(button.dataset.end);
-    if (inside) button.setAttribute("aria-current", "true");
-    else button.removeAttribute("aria-current");
-  }
+  const place = state.view?.sections.findLastIndex((section) => section.start <= offset) ?? -1;
+  const button = $("#outline").children[place];
+  if (button === state.section) return;
+  state.section?.removeAttribute("aria-current");
+  button?.setAttribute("aria-current", "true");
+  state.section = button;
 }
 
 function step(by) {

@@ -73,10 +73,10 @@ export class NoteText {
     }
     this.starts = this.pieces.map((piece) => piece.start);
     this.host.classList.toggle("long", text.length > 6 * LONG);
+    this.scroller.scrollTop = 0; // before the new text is there, or it would be laid out twice
     this.host.replaceChildren(all);
-    this.scroller.scrollTop = 0;
     for (const block of this.blocks) this.watch.observe(block.element);
-    this.#measure();
+    this.#soon(() => this.#measure(), "measure");
   }
 
   // codes: what is lit; active: the code whose words stand out; mode: all, this or plain.
@@ -93,15 +93,15 @@ export class NoteText {
     }
     this.active = mode === "plain" ? null : active;
     this.#registerActive();
-    this.#soon(() => this.#draw(), "draw");
+    this.#soon(() => {
+      this.#ticks();
+      this.#draw();
+    }, "draw");
   }
 
   reveal(start) {
-    const piece = this.#pieceAt(start);
-    if (!piece) return;
-    const range = this.#range(start, start + 1);
-    piece.node.parentElement.scrollIntoView({ block: "nearest" });
-    const box = range.getBoundingClientRect();
+    if (!this.pieces.length) return;
+    const box = this.#range(start, start + 1).getBoundingClientRect();
     const frame = this.scroller.getBoundingClientRect();
     if (box.top < frame.top + 60 || box.bottom > frame.bottom - 90) {
       this.scroller.scrollTop += box.top - frame.top - frame.height / 3;
@@ -271,35 +271,39 @@ export class NoteText {
       this.rail.height = Math.round(height * scale);
       this.rail.width = Math.round(14 * scale);
     }
-    this.#draw();
+    this.tops = (this.lines ?? []).map((line) => line.top);
+    this.total = this.scroller.scrollHeight;
+    this.inSight = this.scroller.clientHeight;
+    this.#ticks();
     this.#scrolled();
   }
 
+  // Where the ticks of the rail stand and what colours they have: asked for when they change, not at each scroll.
+  #ticks() {
+    const styles = getComputedStyle(this.rail);
+    const colour = (name) => resolved(styles, styles.getPropertyValue(name).trim());
+    this.colours = { ink: colour("--ink"), quiet: colour("--ev3"), own: colour("--under") };
+    const total = this.scroller.scrollHeight || 1;
+    const place = (offset) => (this.lines[this.#pieceAt(offset)?.line ?? 0]?.top ?? 0) / total;
+    this.quiet = this.lit && this.pieces.length ? this.segments.map((segment) => place(segment.start)) : [];
+    this.own = this.pieces.length ? (this.active?.evidence ?? []).map((span) => place(span.start)) : [];
+  }
+
   #draw() {
+    if (!this.colours) return;
     const pen = this.rail.getContext("2d");
     const { width, height } = this.rail;
-    const total = this.scroller.scrollHeight || 1;
-    const colours = getComputedStyle(this.rail);
-    const colour = (name) => colours.getPropertyValue(name);
+    const total = this.total || 1;
+    const thick = Math.max(2, Math.round(height / 260));
     pen.clearRect(0, 0, width, height);
-    const shade = (value) => {
-      const probe = value.trim();
-      pen.fillStyle = probe.startsWith("light-dark") ? resolved(this.rail, probe) : probe;
-    };
     pen.globalAlpha = 0.12;
-    shade(colour("--ink"));
-    pen.fillRect(0, (height * this.scroller.scrollTop) / total, width, (height * this.scroller.clientHeight) / total);
+    pen.fillStyle = this.colours.ink;
+    pen.fillRect(0, (height * this.scroller.scrollTop) / total, width, (height * this.inSight) / total);
     pen.globalAlpha = 1;
-    const tick = (offset, wide) => {
-      const line = this.lines[this.#pieceAt(offset)?.line ?? 0];
-      const y = Math.round((height * line.top) / total);
-      pen.fillRect(wide ? 0 : width / 2, y, wide ? width : width / 2, Math.max(2, Math.round(height / 260)));
-    };
-    if (!this.pieces.length) return;
-    shade(colour("--ev3"));
-    if (this.lit) for (const segment of this.segments) tick(segment.start, false);
-    shade(colour("--under"));
-    for (const span of this.active?.evidence ?? []) tick(span.start, true);
+    pen.fillStyle = this.colours.quiet;
+    for (const share of this.quiet) pen.fillRect(width / 2, Math.round(height * share), width / 2, thick);
+    pen.fillStyle = this.colours.own;
+    for (const share of this.own) pen.fillRect(0, Math.round(height * share), width, thick);
   }
 
   // what people do
@@ -317,8 +321,7 @@ export class NoteText {
   #scrolled() {
     this.#draw();
     const top = this.scroller.scrollTop + 40;
-    const tops = (this.lines ?? []).map((line) => line.top);
-    const line = this.lines?.[Math.max(0, before(tops, top + 1) - 1)];
+    const line = this.lines?.[Math.max(0, before(this.tops ?? [], top + 1) - 1)];
     if (line) this.on.scrolled(line.start);
   }
 
@@ -417,9 +420,10 @@ const high = (text, place) => (text.charCodeAt(place) & 0xfc00) === 0xd800;
 const low = (text, place) => (text.charCodeAt(place) & 0xfc00) === 0xdc00;
 
 // What a colour of two themes is now: canvas does not know light-dark().
-function resolved(element, value) {
+function resolved(styles, value) {
+  if (!value.startsWith("light-dark")) return value;
   const [light, dark] = value.slice(value.indexOf("(") + 1, value.lastIndexOf(")")).split(",");
-  const scheme = getComputedStyle(element).colorScheme;
+  const scheme = styles.colorScheme;
   const isDark = scheme === "dark" || (scheme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   return (isDark ? dark : light).trim();
 }

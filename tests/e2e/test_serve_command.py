@@ -1,0 +1,94 @@
+"""`plant serve` as people start it: what it refuses, that it answers, and that it ends without losing anything."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.desk_samples import NOTE, small_coder
+
+ROOT = Path(__file__).parents[2]
+PLANT = (sys.executable, "-c", "from plant.cli.main import main; main()", "serve")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def coder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("coder") / "coder"
+    small_coder().coder.save(folder)
+    return folder
+
+
+def post(address: str, path: str, body: Any) -> Any:
+    request = urllib.request.Request(
+        f"{address}v1/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read())
+
+
+def is_ready(address: str) -> bool:
+    try:
+        return urllib.request.urlopen(f"{address}v1/ready", timeout=5).status == 200
+    except (urllib.error.URLError, ConnectionError):
+        return False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "name the folder of a coder"),
+        (("CODER", "--host", "0.0.0.0"), "--tokens FILE"),
+        (("nowhere",), "there is no folder nowhere"),
+        (("--export", "out.jsonl", "--store", "none.sqlite"), "there is no store"),
+        (("--new-token", "anna"), "needs --tokens FILE"),
+    ],
+)
+def test_what_cannot_be_started_is_one_line(
+    coder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from plant.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    own = [str(coder) if argument == "CODER" else argument for argument in arguments]
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *own, "--port", "0"])
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert sentence in said
+
+
+def test_a_desk_answers_ends_on_a_signal_and_exports_what_was_decided(coder: Path, tmp_path: Path) -> None:
+    notes, store, out = tmp_path / "notes.jsonl", tmp_path / "desk.sqlite", tmp_path / "out.jsonl"
+    notes.write_text(json.dumps({"id": "one", "text": NOTE}) + "\n")
+    command = [*PLANT, str(coder), "--notes", str(notes), "--store", str(store), "--port", "0", "--log", "info"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as server:
+        assert server.stderr is not None
+        lines = iter(server.stderr.readline, "")
+        address = next(found[0] for line in lines if (found := re.findall(r"http://\S+/", line)))
+        while not is_ready(address):
+            time.sleep(0.05)
+        assert post(address, "predict", {"notes": [{"text": NOTE}]})["notes"][0]["codes"]
+        with urllib.request.urlopen(f"{address}v1/queue") as answer:
+            note = json.loads(answer.read())["items"][0]["note"]
+        for act in (f"notes/{note}/decisions", f"notes/{note}/finish"):
+            body = {"changes": [{"code": "R05", "verdict": "accept"}]} if act.endswith("decisions") else {}
+            headers = {"Content-Type": "application/json", "If-Match": f'"{int(act.endswith("finish"))}"'}
+            urllib.request.urlopen(urllib.request.Request(f"{address}v1/{act}", json.dumps(body).encode(), headers))
+        server.send_signal(signal.SIGTERM)
+        rest = server.stderr.read()
+        assert server.wait(30) == 0
+    assert "the desk is closed" in rest
+    assert not {"cough", "kidney"} & set(rest.split())
+    subprocess.run([*PLANT, "--store", str(store), "--export", str(out)], check=True, env=ENVIRONMENT)
+    assert [json.loads(line)["codes"] for line in out.read_text().splitlines()] == [["R05"]]
