@@ -35,18 +35,18 @@ def evidence_of_all(
 ) -> list[tuple[Evidence, ...]]:
     """The phrases of several codes, a row of weights each: few words of a long note weigh anything."""
     rows, places = np.nonzero(weights > 0)
-    values, bounds = weights[rows, places].astype(np.float64).tolist(), np.searchsorted(rows, range(len(weights) + 1))
+    values, bounds = weights[rows, places].astype(np.float64), np.searchsorted(rows, range(len(weights) + 1))
     every, cuts = places.tolist(), pairwise(bounds.tolist())
     best = [_phrases(every[a:b], values[a:b])[:most] if a < b else [] for a, b in cuts]
     return [tuple(_evidence(phrase, starts, ends, text) for phrase in phrases) for phrases in best]
 
 
-def _phrases(places: Sequence[int], values: Sequence[float]) -> list[tuple[float, int, int]]:
+def _phrases(places: Sequence[int], values: NDArray[np.float64]) -> list[tuple[float, int, int]]:
     """Weight, first and last word of each phrase, strongest first; all words inside of a phrase count."""
-    least, total = SHARE * max(values), sum(values)
-    runs = _runs([place for place, value in zip(places, values, strict=True) if value >= least])
+    strong, total = (values >= SHARE * values.max()).tolist(), values.sum()
+    runs = _runs([place for place, counts in zip(places, strong, strict=True) if counts])
     inside = [(bisect_left(places, first), bisect_right(places, last)) for first, last in runs]
-    phrases = [(sum(values[a:b]) / total, *run) for (a, b), run in zip(inside, runs, strict=True)]
+    phrases = [(float(values[a:b].sum() / total), *run) for (a, b), run in zip(inside, runs, strict=True)]
     return sorted(phrases, key=lambda phrase: (-phrase[0], phrase[1]))
 
 

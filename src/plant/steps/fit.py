@@ -284,7 +284,7 @@ FIT = Step(
 
 
 def needs_torch(recipe: Recipe) -> bool:
-    """Whether steps of networks are among those of a recipe; torch takes seconds to load, and a quarter gigabyte."""
+    """Whether steps of networks are among those of a recipe; torch takes seconds to load, and 150 MB."""
     return recipe.system not in WITHOUT_NETWORK
 
 
