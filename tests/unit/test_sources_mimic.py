@@ -183,7 +183,7 @@ def test_a_missing_table_and_a_missing_column_are_told(tmp_path: Path) -> None:
         open_source(str(tmp_path))
     mimic3(tmp_path, [], [[1, 1, 100, 1, "4019"]])
     table(tmp_path / "NOTEEVENTS.csv", ["ROW_ID", "TEXT"], [[1, "x"]])
-    with pytest.raises(InputError, match=r"NOTEEVENTS\.csv: unknown column 'category'; known: row_id, text"):
+    with pytest.raises(InputError, match=r"NOTEEVENTS\.csv: unknown column 'category'; it has 'row_id', 'text'"):
         open_source(str(tmp_path))
 
 
