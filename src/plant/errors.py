@@ -43,7 +43,7 @@ def quoted(value: object) -> str:
     """A value from outside as an error may show it; what does not read like a name may be a note in the wrong place."""
     if isinstance(value, str):
         return repr(value) if reads_like_a_name(value) else f"(a text of {len(value):,} characters)"
-    plain = value is None or isinstance(value, bool | int | float)
+    plain = value is None or isinstance(value, bool | int | float) or value in ([], {}, ())
     return shortened(repr(value)) if plain else f"a value of type {type(value).__name__}"
 
 

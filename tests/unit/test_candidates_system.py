@@ -236,7 +236,10 @@ def test_of_many_notes_some_teach_the_judge(corpus: Corpus, recipe: Recipe, monk
     found, rows = walked["candidates"], steps.judged_rows(view, recipe.seed)
     assert len(found) == len(rows) == 45
     lessons = steps.lessons_of(view, found, language=walked["reader"].language, seed=recipe.seed)
-    assert [set(gold) for gold in lessons.gold] == [set(view.documents.labels_of(row).tolist()) for row in rows]
+    own = [set(view.documents.labels_of(row).tolist()) for row in rows.tolist()]
+    assert [set(gold) for gold in lessons.gold] == own
+        set(view.documents.labels_of(row).tolist()) for row in rows.tolist()
+    ]
     assert len(walked["reader"].seen) == len(view.documents)
 
 

@@ -12,6 +12,7 @@ from plant.data.sources import open_source
 from plant.errors import InputError
 from plant.nn.parts.protocols import planted_ranker
 from plant.studies.variants import Notes, Run
+from plant.systems.array_classifier import whole_system
 from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import FittedCoder, load_coder
 from plant.text.tokenizer import tokenize
@@ -24,7 +25,7 @@ LOOKED = ("attention", "learned", "static", "planted", "gradient")  # explainers
 def token_rows(run: Run, notes: Notes) -> Iterable[Mapping[str, Any]]:
     """The most frequent codes with their words by mutual information, by the ranker, and as marked in all notes."""
     coder = load_coder(run.folder / "coder")
-    system, marked = coder.system, _marked_words(notes)
+    system, marked = whole_system(coder.system), _marked_words(notes)
     if not isinstance(system, ClassifierSystem) or system.given.relevance is None:
         raise InputError("words of codes are those of a planted recipe with static attention: take plant-cnn")
     ranker, tokens = planted_ranker(system.classifier.decoder), system.given.relevance.tokens

@@ -92,3 +92,8 @@ def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem]) -> Ar
         matches_names="names" in packed.options["given"],
         unpack=unpack,
     )
+
+
+def whole_system(system: FittedSystem) -> FittedSystem:
+    """The classifier itself where a system reads by arrays; any other system as it is."""
+    return system.whole if isinstance(system, ArraySystem) else system

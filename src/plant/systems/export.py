@@ -167,11 +167,11 @@ def _traced(fitted: FittedCoder) -> Any:
     import torch
 
     from plant.nn.host import VARIABLE
-    from plant.systems.array_classifier import ArraySystem
+    from plant.systems.array_classifier import whole_system
     from plant.systems.classifier import ClassifierSystem
     from plant.tensors import Batch
 
-    system = fitted.system.whole if isinstance(fitted.system, ArraySystem) else fitted.system
+    system = whole_system(fitted.system)
     if not isinstance(system, ClassifierSystem):
         raise InputError("codes were added to this coder by name, which no ONNX form has: export the coder before that")
 
