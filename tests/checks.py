@@ -5,7 +5,8 @@ a class that names itself in its own methods, which is not defined yet when they
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from inspect import isfunction, unwrap
 from io import TextIOBase
@@ -13,7 +14,7 @@ from typing import Any, TextIO
 
 import numba
 from beartype import BeartypeConf, FrozenDict, beartype
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 check = beartype(
     conf=BeartypeConf(
@@ -31,6 +32,16 @@ def check_annotations(package: str) -> None:
         raise RuntimeError(f"{package} was imported before its annotations could be checked")
     numba.njit = _of_the_function_itself(numba.njit)
     install_import_hook(package, "tests.checks.check")
+
+
+@contextmanager
+def without_checks() -> Iterator[None]:
+    """As where plant is used: nothing checks."""
+    config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        config.update("jaxtyping_disable", False)
 
 
 def _of_the_function_itself(njit: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
-from jaxtyping import config
 
-from tests.checks import check_annotations
+from tests.checks import check_annotations, without_checks
 
 check_annotations("plant")
 
@@ -26,10 +25,9 @@ def corpora() -> Path:
 
 @pytest.fixture
 def unchecked() -> Iterator[None]:
-    """For tests of the error a user meets who gives something of a wrong type: where plant is used, nothing checks."""
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", False)
+    """For errors that a user meets who gives a wrong type, and for what takes ten times as long when it is checked."""
+    with without_checks():
+        yield
 
 
 @pytest.fixture(autouse=True)

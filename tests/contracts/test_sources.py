@@ -128,6 +128,7 @@ def test_two_readings_at_once_give_the_same(tmp_path: Path, name: str) -> None:
     assert all(first == second for first, second in some(name, zip(source.notes(), source.notes(), strict=True)))
 
 
+@pytest.mark.usefixtures("unchecked")
 @SOURCES
 def test_notes_are_streamed(tmp_path: Path, name: str) -> None:
     source = write(name, tmp_path, long_notes(1300, length=15_000))
@@ -139,6 +140,7 @@ def test_notes_are_streamed(tmp_path: Path, name: str) -> None:
     assert peak < characters / 2
 
 
+@pytest.mark.usefixtures("unchecked")
 @SOURCES
 def test_the_total_is_the_number_of_notes_where_it_is_known(tmp_path: Path, name: str) -> None:
     source = opened(name, tmp_path, notes())

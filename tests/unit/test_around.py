@@ -136,6 +136,7 @@ def test_the_command_line_tells_and_heeds_cues(tmp_path: Path, capsys: pytest.Ca
     assert page.index("Near misses") < page.index("<b>R05</b>")
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_heeding_cues_raises_precision_on_the_embedded_corpus_and_leaves_map_alone() -> None:
     notes = list(islice(open_source("demo").notes(), 160))
     (_, _, _, before, *_, map_before), (_, _, _, after, *_, map_after) = measured("dictionary", notes)

