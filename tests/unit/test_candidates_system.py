@@ -207,6 +207,15 @@ def test_what_a_row_says_of_a_code_does_not_depend_on_the_code_s_column(corpus: 
     assert by_code[0] == by_code[1]
 
 
+def test_where_parts_are_not_free_no_code_is_put_together(corpus: Corpus, recipe: Recipe) -> None:
+    """Its column would be there only for the notes that have it."""
+    view = training_view(corpus)
+    reader = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())["reader0"]
+    for system, columns in (("icd10cm", [-1, -1]), ("other", [-1, -1]), ("icdo3", [1, -1])):
+        lister = Lister(replace(reader, namer=replace(reader.namer, system=system)), view.codes)
+        assert lister.put_together((view.codes[1], "Z9")).tolist() == columns
+
+
 def test_codes_are_put_together_from_parts_that_notes_never_joined(recipe: Recipe) -> None:
     wordings = {
         "8140/3": "adenocarcinoma", "8140/32": "adenocarcinoma grado 2", "8070/3": "carcinoma escamoso",
