@@ -10,7 +10,7 @@ setup: .venv/core
 demo: setup
 	$(BIN)/plant demo
 
-test: .venv/dev browser check unit
+test: .venv/dev browser database check unit
 
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -54,6 +54,14 @@ browser:
 	@test -f $(AXE) || { command -v npm >/dev/null && \
 	    npm install --prefix build/npm --no-save --no-audit --no-fund --silent axe-core@4.10.3; } || \
 	  echo "no npm or no network here: the desk will not be looked at by axe-core"
+
+# The desk's store is tested over a real PostgreSQL server, which the tests start; without it those are skipped.
+.PHONY: database
+database:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || \
+	  echo "no PostgreSQL here: the tests of a store in it will be skipped"
 
 clean:
 	rm -rf .venv build dist runs

@@ -3,12 +3,16 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from hypothesis import settings
 
 from tests.checks import check_annotations, without_checks
+
+if TYPE_CHECKING:
+    from tests.postgres import Server
 
 check_annotations("plant")
 
@@ -21,6 +25,17 @@ def corpora() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the corpora: set PLANT_CORPORA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator["Server"]:
+    """A PostgreSQL server; tests that ask for it are skipped where there is none to be had."""
+    from tests.postgres import running_server, why_not
+
+    if missing := why_not():
+        pytest.skip(missing)
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -3,16 +3,17 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plant.serve.access import Access, add_token, read_tokens
+from plant.serve.access import Access
 from plant.serve.export import export_lines
 from plant.serve.reader import Reader
 from plant.serve.schemas import Change
-from plant.serve.store import Step, Who
+from plant.serve.store import Step, Store, Who
 from tests.browser.desk import AXE, running_desk
 from tests.desk_samples import NOTE, small_coder
 
@@ -228,8 +229,9 @@ def test_decisions_wait_while_the_service_is_away_and_are_saved_once(browser: An
 
 
 def test_who_is_not_known_signs_in_with_a_token(browser: Any, reader: Reader, tmp_path: Path) -> None:
-    token = add_token(tmp_path / "tokens", "anna", "coder")
-    with running_desk(reader, tmp_path / "d.sqlite", access=Access(read_tokens(tmp_path / "tokens"))) as (
+    with closing(Store(tmp_path / "d.sqlite")) as store:
+        token = store.keys.add(Who("root", "admin"), "anna", "coder")
+    with running_desk(reader, tmp_path / "d.sqlite", access=Access(anyone=None)) as (
         address,
         desk,
     ):

@@ -47,10 +47,16 @@ def is_ready(address: str) -> bool:
     ("arguments", "sentence"),
     [
         ((), "name the folder of a coder"),
-        (("CODER", "--host", "0.0.0.0"), "--tokens FILE"),
+        (("CODER", "--host", "0.0.0.0"), "plant serve keys add"),
+        (("CODER", "--proxy-role", "X-Role"), "need --proxy-user"),
+        (("CODER", "--store", "mysql://a:secret@b/c"), "a store is a file of SQLite"),
+        (("CODER", "--store", "postgresql://anna:secret@127.0.0.1:1/desk"), "cannot be reached"),
         (("nowhere",), "there is no folder nowhere"),
         (("--export", "out.jsonl", "--store", "none.sqlite"), "there is no store"),
-        (("--new-token", "anna"), "needs --tokens FILE"),
+        (("keys",), "plant serve keys add NAME"),
+        (("keys", "add", "anna smith"), "the name of a key has letters"),
+        (("keys", "revoke", "anna"), "there is no store"),
+        (("audit",), "there is no store"),
     ],
 )
 def test_what_cannot_be_started_is_one_line(
@@ -66,6 +72,7 @@ def test_what_cannot_be_started_is_one_line(
     said = capsys.readouterr().err
     assert (ended.value.code, said.count("\n")) == (2, 1)
     assert sentence in said
+    assert "secret" not in said
 
 
 def test_a_desk_answers_ends_on_a_signal_and_exports_what_was_decided(coder: Path, tmp_path: Path) -> None:
@@ -92,3 +99,23 @@ def test_a_desk_answers_ends_on_a_signal_and_exports_what_was_decided(coder: Pat
     assert not {"cough", "kidney"} & set(rest.split())
     subprocess.run([*PLANT, "--store", str(store), "--export", str(out)], check=True, env=ENVIRONMENT)
     assert [json.loads(line)["codes"] for line in out.read_text().splitlines()] == [["R05"]]
+
+
+def test_keys_are_added_listed_and_revoked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from plant.cli.main import main
+
+    def said(*words: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", *words])
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(tmp_path)
+    key = said("keys", "add", "anna", "--role", "reviewer").strip()
+    assert len(key) >= 32
+    assert [line.split("\t")[:2] for line in said("keys", "list").splitlines()] == [["anna", "reviewer"]]
+    said("keys", "revoke", "anna")
+    assert "valid" not in said("keys", "list")
+    assert [json.loads(line)["action"] for line in said("audit").splitlines()] == ["add-key", "revoke-key"]

@@ -3,23 +3,27 @@
 import asyncio
 import json
 import logging
-import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
 
 from plant.data.sources.bare import read_texts
 from plant.data.sources.options import SourceOptions
 from plant.data.sources.tables import open_table
-from plant.serve.access import Access, add_token, read_tokens
+from plant.errors import PlantError
+from plant.serve.access import LEAST, Access, Proxy, networks
 from plant.serve.batching import Batcher
 from plant.serve.limits import Limits
 from plant.serve.reader import Reader
+from plant.serve.keys import ROLES
 from plant.serve.store import Who
 from tests.desk_samples import NOTE, Opened, opened_desk, small_coder
+from tests.postgres import Server
 
 CANARY = "zebrafishcanary"
 
@@ -247,45 +251,81 @@ def test_pages_of_other_origins_and_names_are_refused(reader: Reader) -> None:
     with opened_desk(reader) as desk:
         desk.desk.hosts = frozenset({"localhost"})
         assert desk.post("/codes/search", {"q": "a"}, Sec_Fetch_Site="cross-site").status_code == 403
+        assert desk.post("/codes/search", {"q": "a"}, Origin="http://evil.example").status_code == 403
+        assert desk.post("/codes/search", {"q": "a"}, Origin="null").status_code == 403
+        assert desk.post("/codes/search", {"q": "a"}, Origin="http://localhost:8000").status_code == 200
         assert desk.client.get("/v1/me", headers={"host": "evil.example"}).status_code == 421
         assert desk.client.get("/v1/me", headers={"host": "localhost:8000"}).status_code == 200
 
 
-def paths_of(opened: Opened) -> list[tuple[str, str]]:
-    description = opened.get("/openapi.json").json()
-    return [(method, path) for path, methods in description["paths"].items() for method in methods]
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
 
 
-def test_without_a_token_every_route_but_health_is_refused(reader: Reader, tmp_path: Path) -> None:
+def walked(routes: Iterable[Any]) -> Iterator[Any]:
+    """Routes, also those of routers that were included."""
+    for route in routes:
+        inner = getattr(route, "original_router", None)
+        yield from walked(inner.routes) if inner is not None else [route]
+
+
+def routes_of(opened: Opened) -> set[tuple[str, str]]:
+    """Every method and path that anything answers, whether it is described or not, but the description itself."""
+    found = list(walked(opened.client.app.routes))  # type: ignore[attr-defined]
+    assert [route.path for route in found if not isinstance(route, APIRoute)] == ["/v1/openapi.json"]
+    return {(method, route.path) for route in found if isinstance(route, APIRoute) for method in route.methods}
+
+
+def test_every_route_is_denied_unless_a_role_was_given_it(reader: Reader, unchecked: None) -> None:
     with opened_desk(reader) as desk:
-        paths = paths_of(desk)
-        own = [route for route in desk.client.app.routes if isinstance(route, APIRoute)]  # type: ignore[attr-defined]
-    assert len(paths) >= 18
-    token = add_token(tmp_path / "tokens", "anna", "coder")
-    assert oct((tmp_path / "tokens").stat().st_mode)[-3:] == "600"
-    assert token not in (tmp_path / "tokens").read_text()
-    with opened_desk(reader, access=Access(read_tokens(tmp_path / "tokens"))) as desk:
+        routes = routes_of(desk)
+        keys = {role: desk.desk.store.keys.add(Who("root", "admin"), f"a-{role}", role) for role in ROLES}
+        desk.desk.access = Access(anyone=None)
+        assert desk.get("/openapi.json").status_code == 401
         let_in = {
-            (method, path)
-            for method, path in paths
-            if desk.client.request(method, re.sub(r"\{\w+\}", "x" * 16, path), json={}).status_code != 401
+            role: {
+                (method, path)
+                for method, path in routes
+                if desk.client.request(method, path.replace("{note}", "x" * 16), json={}, headers=headers).status_code
+                not in (401, 403)
+            }
+            for role, headers in {"": {}, **{role: bearer(key) for role, key in keys.items()}}.items()
         }
-        assert let_in == {
-            ("get", "/v1/health"),
-            ("get", "/v1/ready"),
-            ("post", "/v1/session"),
-            ("delete", "/v1/session"),
-        }
-        assert desk.client.get("/v1/me", headers={"authorization": f"Bearer {token}"}).json()["name"] == "anna"
-        assert desk.client.get("/v1/me", headers={"authorization": "Bearer wrong"}).status_code == 401
-    assert all(route.path.startswith(("/v1/", "/desk/")) or route.path == "/" for route in own)
+    assert routes == set(LEAST), "a route has no line in the table of access.py, or a line no route"
+    ranks = ("", *ROLES)
+    for rank, role in enumerate(ranks):
+        assert let_in[role] == {route for route, least in LEAST.items() if ranks.index(least) <= rank}
 
 
-def test_a_session_of_the_page_begins_with_a_token_and_ends(reader: Reader, tmp_path: Path) -> None:
-    token = add_token(tmp_path / "tokens", "anna", "coder")
-    with opened_desk(reader, access=Access(read_tokens(tmp_path / "tokens"))) as desk:
+def test_a_route_that_nobody_thought_of_is_refused_to_all(reader: Reader) -> None:
+    with opened_desk(reader) as desk:
+        desk.client.app.get("/v1/forgotten")(lambda: {})  # type: ignore[attr-defined]
+        assert desk.get("/forgotten").status_code == 403
+
+
+def test_a_key_opens_the_desk_until_it_is_revoked(reader: Reader, tmp_path: Path) -> None:
+    with opened_desk(reader, store=tmp_path / "desk.sqlite", access=Access(anyone=None)) as desk:
+        keys = desk.desk.store.keys
+        key = keys.add(Who("root", "admin"), "anna", "coder")
+        assert desk.client.get("/v1/me", headers=bearer(key)).json()["name"] == "anna"
+        assert desk.client.get("/v1/me", headers=bearer("wrong")).status_code == 401
+        second = keys.add(Who("root", "admin"), "anna", "reviewer")
+        assert desk.client.get("/v1/me", headers=bearer(key)).status_code == 401
+        assert desk.client.get("/v1/me", headers=bearer(second)).json()["role"] == "reviewer"
+        assert keys.revoke(Who("root", "admin"), "anna")
+        assert desk.client.get("/v1/me", headers=bearer(second)).status_code == 401
+        assert [row["action"] for row in desk.desk.store.audit()] == ["add-key", "add-key", "revoke-key"]
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert key.encode() not in kept
+    assert second.encode() not in kept
+
+
+def test_a_session_of_the_page_begins_with_a_key_and_ends_with_it(reader: Reader, tmp_path: Path) -> None:
+    with opened_desk(reader, access=Access(anyone=None)) as desk:
+        keys = desk.desk.store.keys
+        key = keys.add(Who("root", "admin"), "anna", "coder")
         assert desk.post("/session", {"token": "wrong"}).status_code == 401
-        begun = desk.post("/session", {"token": token})
+        begun = desk.post("/session", {"token": key})
         assert {"httponly", "samesite=strict"} <= {
             part.strip().lower() for part in begun.headers["set-cookie"].split(";")
         }
@@ -293,6 +333,61 @@ def test_a_session_of_the_page_begins_with_a_token_and_ends(reader: Reader, tmp_
         assert desk.get("/export").status_code == 403
         desk.client.delete("/v1/session")
         assert desk.get("/me").status_code == 401
+        assert "Secure" in desk.post("/session", {"token": key}, X_Forwarded_Proto="https").headers["set-cookie"]
+        desk.post("/session", {"token": key})
+        assert desk.get("/me").status_code == 200
+        keys.revoke(Who("root", "admin"), "anna")
+        assert desk.get("/me").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("peers", "headers", "status"),
+    [
+        (("testclient",), {}, 0),  # no address at all
+        (("10.0.0.0/8",), {"X-User": "anna", "X-Role": "reviewer"}, 401),  # not from the proxy
+        (("127.0.0.1",), {}, 401),
+        (("127.0.0.1",), {"X-User": "anna"}, 401),
+        (("127.0.0.1",), {"X-User": "anna", "X-Role": "owner"}, 401),
+        (("127.0.0.1",), {"X-User": "anna <x>", "X-Role": "coder"}, 401),
+        (("127.0.0.1",), [("X-User", "anna"), ("X-User", "root"), ("X-Role", "admin")], 401),
+        (("127.0.0.1",), {"X-User": "anna", "X-Role": "reviewer"}, 200),
+    ],
+)
+def test_a_proxy_is_believed_from_its_own_address_alone(
+    reader: Reader, peers: tuple[str, ...], headers: object, status: int
+) -> None:
+    if not status:
+        with pytest.raises(PlantError, match="address or a network"):
+            networks(peers)
+        return
+    access = Access(anyone=None, proxy=Proxy("X-User", "X-Role", networks(peers)))
+    with opened_desk(reader, access=access) as desk:
+        client = TestClient(desk.client.app, base_url="http://localhost", client=("127.0.0.1", 50000))
+        answer = client.get("/v1/me", headers=headers)  # type: ignore[arg-type]
+    assert answer.status_code == status
+    assert status != 200 or (answer.json()["name"], answer.json()["role"]) == ("anna", "reviewer")
+
+
+def test_the_trail_is_for_admins_and_has_no_text(reader: Reader) -> None:
+    with opened_desk(reader) as desk:
+        note = desk.add(f"a dry cough {CANARY}", "one")
+        desk.decide(note, 0, {"code": "R05", "verdict": "accept"})
+        assert desk.get("/audit").status_code == 403
+        desk.desk.access.anyone = Who("root", "admin")
+        answer = desk.get("/audit")
+    assert [line["action"] for line in answer.json()["lines"]] == ["add", "decide"]
+    assert CANARY not in answer.text
+
+
+def test_the_service_is_not_ready_while_its_store_does_not_answer(reader: Reader, postgresql: Server) -> None:
+    address = postgresql.new_database()
+    with opened_desk(reader, store=address) as desk:
+        desk.desk.catalogue.result()
+        assert desk.get("/ready").status_code == 200
+        postgresql.drop(address)
+        assert desk.get("/ready").status_code == 503
+        late = desk.post("/notes", {"notes": [{"text": CANARY}]})
+        assert (late.status_code, CANARY in late.text) == (503, False)
 
 
 def test_two_people_see_who_has_a_note(reader: Reader) -> None:

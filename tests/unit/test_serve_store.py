@@ -5,9 +5,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from plant.errors import PlantError
 from plant.serve.problems import Problem
@@ -28,9 +32,19 @@ for version in range(start, start + 100_000):
 """
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store can be: every test that asks for it is made on both databases."""
+    if request.param == "sqlite":
+        return str(tmp_path / "desk.sqlite")
+    return request.getfixturevalue("postgresql").new_database()
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "desk.sqlite")
+def store(address: str) -> Iterator[Store]:
+    opened = Store(address)
+    yield opened
+    opened.close()
 
 
 def accept(code: str, *places: tuple[int, int]) -> Change:
@@ -38,12 +52,13 @@ def accept(code: str, *places: tuple[int, int]) -> Change:
     return Change(code=code, verdict="accept", evidence=evidence)
 
 
-def test_decisions_and_marks_are_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
-    first = Store(tmp_path / "desk.sqlite")
+def test_decisions_and_marks_are_there_when_the_store_is_opened_again(address: str) -> None:
+    first = Store(address)
     note, _ = first.add_note(ANNA, "one", "a dry cough")
     first.decide(Step(ANNA, note, 0), [accept("R05", (2, 11)), Change(code="S62", verdict="reject")])
     first.close()
-    found = Store(tmp_path / "desk.sqlite").decisions(note)
+    with closing(Store(address)) as second:
+        found = second.decisions(note)
     assert [(row["code"], row["verdict"], row["evidence"]) for row in found] == [
         ("R05", "accept", [{"start": 2, "end": 11}]),
         ("S62", "reject", []),
@@ -90,9 +105,9 @@ def test_clearing_a_decision_takes_its_marks_away(store: Store) -> None:
     assert store.decisions(note)[0]["evidence"] == []
 
 
-def test_a_note_is_held_until_the_time_is_over_or_it_is_taken(tmp_path: Path) -> None:
+def test_a_note_is_held_until_the_time_is_over_or_it_is_taken(address: str) -> None:
     now = [1000.0]
-    store = Store(tmp_path / "desk.sqlite", clock=lambda: now[0])
+    store = Store(address, clock=lambda: now[0])
     note, _ = store.add_note(ANNA, "one", "a dry cough")
     assert store.hold(ANNA, note, seconds=60, take=False) == "anna"
     assert store.hold(BERT, note, seconds=60, take=False) == "anna"
@@ -101,6 +116,7 @@ def test_a_note_is_held_until_the_time_is_over_or_it_is_taken(tmp_path: Path) ->
     now[0] += 61
     assert store.hold(BERT, note, seconds=60, take=False) == "bert"
     assert store.hold(ANNA, note, seconds=60, take=True) == "anna"
+    store.close()
 
 
 def test_a_finished_note_is_changed_by_nobody_until_it_is_reopened(store: Store) -> None:
@@ -120,48 +136,42 @@ def test_the_same_note_is_put_on_the_desk_once_and_another_text_is_refused(store
         store.add_note(ANNA, "one", "something else")
 
 
-def test_the_trail_only_grows_and_tells_a_forgery(tmp_path: Path) -> None:
-    store = Store(tmp_path / "desk.sqlite")
+def forge(address: str, *statements: str) -> None:
+    """Change the database behind the back of the store."""
+    url = address.replace("postgresql:", "postgresql+psycopg:") if "://" in address else f"sqlite:///{address}"
+    forger = create_engine(url)
+    try:
+        with forger.begin() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+    finally:
+        forger.dispose()
+
+
+def test_the_trail_only_grows_and_tells_a_forgery(store: Store, address: str) -> None:
     note, _ = store.add_note(ANNA, "one", "a dry cough")
     store.decide(Step(ANNA, note, 0), [accept("R05"), accept("S62")])
     assert store.first_forgery() is None
-    with sqlite3.connect(tmp_path / "desk.sqlite") as forger:
-        with pytest.raises(sqlite3.IntegrityError, match="only grows"):
-            forger.execute("UPDATE audit SET who = 'bert'")
-        with pytest.raises(sqlite3.IntegrityError, match="only grows"):
-            forger.execute("DELETE FROM audit")
-        forger.execute("DROP TRIGGER audit_stays")
-        forger.execute("UPDATE audit SET who = 'bert' WHERE id = 2")
+    for statement in ("UPDATE audit SET who = 'bert'", "DELETE FROM audit"):
+        with pytest.raises(DBAPIError, match="only grows"):
+            forge(address, statement)
+    on_table = " ON audit" if "://" in address else ""
+    forge(address, f"DROP TRIGGER audit_stays{on_table}", "UPDATE audit SET who = 'bert' WHERE id = 2")
     assert store.first_forgery() == 2
 
 
-def test_a_full_disk_is_told_and_what_is_stored_stays_whole(tmp_path: Path) -> None:
-    store = Store(tmp_path / "desk.sqlite")
-    note, _ = store.add_note(ANNA, "one", "a dry cough")
-    store.decide(Step(ANNA, note, 0), [accept("R05")])
-    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._connection.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(Problem) as refused:
-        store.add_note(ANNA, "large", "x" * 1_000_000)
-    assert refused.value.status == 507
-    assert [row["code"] for row in store.decisions(note)] == ["R05"]
-    assert store.counts()["open"] == 1
-
-
-def test_every_acknowledged_decision_survives_a_killed_process(tmp_path: Path) -> None:
-    path = tmp_path / "desk.sqlite"
-    store = Store(path)
-    note, _ = store.add_note(ANNA, "one", "a dry cough")
-    store.close()
-    for _ in range(2):
-        command = [sys.executable, "-c", WRITER, str(path), note]
+def test_every_acknowledged_decision_survives_a_killed_process(address: str) -> None:
+    with closing(Store(address)) as store:
+        note, _ = store.add_note(ANNA, "one", "a dry cough")
+    for _ in range(2 if "://" not in address else 1):
+        command = [sys.executable, "-c", WRITER, address, note]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
             assert writer.stdout is not None
             told = [int(writer.stdout.readline()) for _ in range(20)]
             writer.send_signal(signal.SIGKILL)
             told += [int(line) for line in writer.stdout if line.endswith("\n")]
-        opened = Store(path)
+        opened = Store(address)
         assert opened.version(note) >= told[-1]
         assert {f"C{version - 1}" for version in told} <= {row["code"] for row in opened.decisions(note)}
         assert opened.first_forgery() is None

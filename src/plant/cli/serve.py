@@ -1,34 +1,51 @@
-"""`plant serve`: an API over a fitted coder, and a desk for people who code."""
+"""`plant serve`: an API over a fitted coder, a desk for people who code, and the keys of those who are let in."""
 
 import argparse
 import getpass
+import json
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.cli.console import say
 from plant.errors import InputError
 from plant.types import Note
+
+if TYPE_CHECKING:
+    from plant.serve.access import Access
+    from plant.serve.store import Store
+    from plant.serve.trail import Who
 
 DEMO = "demo"
 DEMO_NOTES = 40
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("coder", metavar="CODER", nargs="?", default="", help="folder of a coder: RUN/coder")
+    parser.add_argument("words", metavar="CODER", nargs="*",
+                        help="folder of a coder: RUN/coder; or `keys add NAME`, `keys list`, `keys revoke NAME`: "
+                        "who is let in; or `audit`: all that was done, as JSON lines, checked")  # fmt: skip
     parser.add_argument("--notes", action="append", default=[], metavar="FILE",
                         help="put the notes of a file on the desk (jsonl, csv, parquet, txt; `demo`: some unseen notes "
                         "of the demo corpus); those already there stay; may be repeated")  # fmt: skip
     parser.add_argument("--store", default="desk.sqlite", metavar="FILE",
-                        help="where notes and decisions are kept (default: desk.sqlite)")  # fmt: skip
+                        help="where notes, decisions and keys are kept (default: desk.sqlite); for several servers "
+                        "postgresql://USER@HOST/DATABASE")  # fmt: skip
+    parser.add_argument("--store-password", default="", metavar="FILE",
+                        help="file with the password of a PostgreSQL store")  # fmt: skip
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine only)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen at, 0 for any free one (default: 8000)")
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME",
                         help="a name under which it is reached, such as a proxy's; may be repeated")  # fmt: skip
-    parser.add_argument("--tokens", default="", metavar="FILE", help="who is let in; a must beyond this machine")
-    parser.add_argument("--new-token", default="", metavar="NAME", help="make a token for a person, show it, and end")
-    parser.add_argument("--role", default="coder", choices=("coder", "reviewer"), help="of the new token's person")
-    parser.add_argument("--name", default="", help="who decides where nobody has tokens (default: your user name)")
+    parser.add_argument("--role", default="coder", choices=("coder", "reviewer", "admin"), help="of the new key")
+    parser.add_argument("--proxy-user", default="", metavar="HEADER",
+                        help="header in which a trusted proxy says who asks")  # fmt: skip
+    parser.add_argument("--proxy-role", default="", metavar="HEADER",
+                        help="header in which it says their role (default: all are coders)")  # fmt: skip
+    parser.add_argument("--proxy-from", action="append", default=[], metavar="ADDRESS",
+                        help="address or network of that proxy (default: this machine); may be repeated")  # fmt: skip
+    parser.add_argument("--name", default="", help="who decides where nobody has keys (default: your user name)")
     parser.add_argument("--export", default="", metavar="FILE",
                         help="write what was decided as JSON lines for `plant prepare`, and end")  # fmt: skip
     parser.add_argument("--text-column", default="", help="column of the texts")
@@ -42,63 +59,84 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
+        import sqlalchemy  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise InputError("the desk needs further packages: pip install 'plant-xmtc[serve]'") from error
-    if arguments.new_token:
-        _new_token(arguments)
+    first = arguments.words[0] if arguments.words else ""
+    if first == "keys":
+        _keys(arguments)
+    elif first == "audit":
+        _audit(arguments)
     elif arguments.export:
-        _export(Path(arguments.store), Path(arguments.export))
+        _export(arguments)
     else:
         _serve(arguments)
 
 
-def _new_token(arguments: argparse.Namespace) -> None:
-    from plant.serve.access import add_token
+def _keys(arguments: argparse.Namespace) -> None:
+    act, *names = [*arguments.words[1:], ""][: max(len(arguments.words) - 1, 1)]
+    if (act, len(names)) not in (("add", 1), ("list", 0), ("revoke", 1)):
+        raise InputError("plant serve keys add NAME --role coder|reviewer|admin, keys list, or keys revoke NAME")
+    from plant.serve.trail import Who
 
-    if not arguments.tokens:
-        raise InputError("--new-token needs --tokens FILE, where the token's digest is kept")
-    token = add_token(Path(arguments.tokens), arguments.new_token, arguments.role)
-    say(f"a token for {arguments.new_token} ({arguments.role}); it is shown once, {arguments.tokens} keeps its digest:")
-    print(token)
+    me = Who(_user(), "admin")
+    with _store(arguments, there=act != "add") as store:
+        if act == "list":
+            for key in store.keys.all():
+                print("\t".join([key["name"], key["role"], key["made_at"], key["revoked_at"] or "valid"]))
+        elif act == "add":
+            key = store.keys.add(me, names[0], arguments.role)
+            say(f"a key for {names[0]} ({arguments.role}); it is shown once, {store.place} keeps its digest:")
+            print(key)
+        elif store.keys.revoke(me, names[0]):
+            say("revoked: it opens nothing from now on")
+        else:
+            raise InputError("nobody of that name has a key: plant serve keys list")
 
 
-def _export(store: Path, out: Path) -> None:
+def _audit(arguments: argparse.Namespace) -> None:
+    with _store(arguments, there=True) as store:
+        after = 0
+        while rows := store.audit(after=after, most=1000):
+            for row in rows:
+                print(json.dumps(dict(row), ensure_ascii=False))
+            after = rows[-1]["id"]
+        if (forged := store.first_forgery()) is not None:
+            raise InputError(f"the trail does not hold from line {forged:,} on: it was changed behind the desk's back")
+    say("the trail is whole")
+
+
+def _export(arguments: argparse.Namespace) -> None:
     from plant.serve.export import export_lines
-    from plant.serve.store import Store
     from plant.store.artifact import atomic_file
 
-    if not store.is_file():
-        raise InputError(f"there is no store {store}: name it with --store")
-    opened = Store(store)
-    with atomic_file(out) as temporary, temporary.open("w", encoding="utf-8") as file:
-        count = 0
-        for line in export_lines(opened):
-            file.write(line)
-            count += 1
-    opened.close()
+    out = Path(arguments.export)
+    with _store(arguments, there=True) as store:
+        with atomic_file(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+            count = 0
+            for line in export_lines(store):
+                file.write(line)
+                count += 1
     say(f"{count:,} finished notes: {out}")
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    from plant.serve.access import Access, read_tokens
     from plant.serve.app import new_app, new_desk
     from plant.serve.limits import Limits
     from plant.serve.reader import open_reader
-    from plant.serve.server import answered_hosts, is_local, listening, log_to_stderr, put_on_desk, serve
-    from plant.serve.store import Store, Who
+    from plant.serve.server import answered_hosts, listening, log_to_stderr, put_on_desk, serve
+    from plant.serve.trail import Who
 
-    if not arguments.coder:
+    if len(arguments.words) != 1:
         raise InputError("name the folder of a coder: plant serve RUN/coder")
-    if not is_local(arguments.host) and not arguments.tokens:
-        raise InputError(f"{arguments.host} can be reached from elsewhere: say with --tokens FILE who is let in")
     if arguments.seconds <= 0:
         raise InputError(f"--seconds {arguments.seconds:g}: a time above 0")
     limits = Limits(seconds=arguments.seconds)
     me = Who(arguments.name or _user(), "reviewer")
-    access = Access(read_tokens(Path(arguments.tokens)) if arguments.tokens else {}, me)
-    with listening(arguments.host, arguments.port) as opened:
-        reader, store = open_reader(arguments.coder), Store(arguments.store)
+    with listening(arguments.host, arguments.port) as opened, _store(arguments) as store:
+        access = _access(arguments, store, me)
+        reader = open_reader(arguments.words[0])
         for name in arguments.notes:
             new, known = put_on_desk(store, _notes(name, arguments), me, limits)
             say(f"{name}: {new:,} notes put on the desk, {known:,} were there")
@@ -107,11 +145,45 @@ def _serve(arguments: argparse.Namespace) -> None:
         app = new_app(new_desk(reader, store, access=access, limits=limits, hosts=hosts))
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         address = f"http://{host}:{opened.getsockname()[1]}/"
-        say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {arguments.store})")
+        say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {store.place})")
         try:
             serve(app, opened, limits=limits)
         except KeyboardInterrupt:  # raised again by the server once everything is answered
             say("the desk is closed")
+
+
+def _access(arguments: argparse.Namespace, store: "Store", me: "Who") -> "Access":
+    """Who is let in: everyone only where nobody but this machine can ask, and nobody has a key."""
+    from plant.serve.access import Access, Proxy, networks
+    from plant.serve.server import is_local
+
+    if (arguments.proxy_role or arguments.proxy_from) and not arguments.proxy_user:
+        raise InputError("--proxy-role and --proxy-from need --proxy-user HEADER, which says who asks")
+    proxy = None
+    if arguments.proxy_user:
+        peers = networks(arguments.proxy_from or ("127.0.0.0/8", "::1"))
+        proxy = Proxy(arguments.proxy_user, arguments.proxy_role, peers)
+    keyed = store.keys.are_there()
+    if proxy is None and not keyed and not is_local(arguments.host):
+        raise InputError(
+            f"{arguments.host} can be reached from elsewhere: make keys for those who are let in "
+            "(plant serve keys add NAME), or name a trusted proxy's header (--proxy-user)"
+        )
+    return Access(None if proxy or keyed else me, proxy)
+
+
+@contextmanager
+def _store(arguments: argparse.Namespace, *, there: bool = False) -> "Iterator[Store]":
+    """The store that was named; `there` refuses to make a file for it."""
+    from plant.serve.database import is_url
+    from plant.serve.store import Store
+
+    path = Path(arguments.store)
+    if there and not is_url(arguments.store) and not path.is_file():
+        raise InputError(f"there is no store {path}: name it with --store")
+    password = Path(arguments.store_password).read_text("utf-8").strip() if arguments.store_password else ""
+    with closing(Store(arguments.store, password=password)) as store:
+        yield store
 
 
 def _notes(name: str, arguments: argparse.Namespace) -> Iterator[Note]:

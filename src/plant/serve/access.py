@@ -1,93 +1,105 @@
-"""Who may ask: on this machine everyone, from elsewhere those with a token.
+"""Who may ask, and for what: on this machine everyone, from elsewhere those with a key or behind a trusted proxy.
 
-A file holds a line for each person: name, role, and the digest of their token; the token itself is told once, when it
-is made. The page exchanges it for a session, which lives as long as the service and reaches scripts of no page.
+Every route has a line in `LEAST`; one without is refused to all.
 """
 
-import hashlib
-import re
-import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from starlette.datastructures import Headers
 
 from plant.errors import InputError
-from plant.serve.store import Who
-from plant.store.artifact import atomic_file
+from plant.serve.keys import ROLES, Keys, is_name
+from plant.serve.trail import Who
 
-ROLES = ("coder", "reviewer")
-"""A reviewer may do what a coder may, and reopen finished notes, put notes on the desk and export."""
-
-NAME = re.compile(r"[\w.@-]{1,60}")
 COOKIE = "plant_session"
+EVERYONE = ""  # no key is asked for
+
+LEAST: Mapping[tuple[str, str], str] = {
+    ("GET", "/"): EVERYONE,
+    ("GET", "/desk/{path:path}"): EVERYONE,
+    ("GET", "/v1/health"): EVERYONE,
+    ("GET", "/v1/ready"): EVERYONE,
+    ("POST", "/v1/session"): EVERYONE,
+    ("DELETE", "/v1/session"): EVERYONE,
+    ("GET", "/v1/me"): "coder",
+    ("GET", "/v1/metrics"): "coder",
+    ("GET", "/v1/models"): "coder",
+    ("POST", "/v1/predict"): "coder",
+    ("POST", "/v1/explain"): "coder",
+    ("POST", "/v1/codes/search"): "coder",
+    ("GET", "/v1/queue"): "coder",
+    ("GET", "/v1/notes/{note}"): "coder",
+    ("HEAD", "/v1/notes/{note}"): "coder",
+    ("POST", "/v1/notes/{note}/predict"): "coder",
+    ("POST", "/v1/notes/{note}/explain"): "coder",
+    ("POST", "/v1/notes/{note}/hold"): "coder",
+    ("POST", "/v1/notes/{note}/decisions"): "coder",
+    ("POST", "/v1/notes/{note}/finish"): "coder",
+    ("POST", "/v1/notes"): "reviewer",
+    ("POST", "/v1/notes/{note}/reopen"): "reviewer",
+    ("GET", "/v1/export"): "reviewer",
+    ("GET", "/v1/audit"): "admin",
+}
+"""The least role that a route asks for."""
+
+OPEN = frozenset(path for (_, path), role in LEAST.items() if role == EVERYONE and path.startswith("/v1"))
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy that has asked who someone is, and says so in headers; believed only from its own addresses."""
+
+    user: str  # the header with the name
+    role: str = ""  # the header with the role; without one everybody is a coder
+    peers: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def who(self, headers: Headers, peer: str) -> Who | None:
+        """Who the proxy says it is; a header that comes twice may be forged, and is not believed."""
+        names, roles = headers.getlist(self.user), headers.getlist(self.role) if self.role else ["coder"]
+        if len(names) != 1 or len(roles) != 1 or not self._is_trusted(peer):
+            return None
+        return Who(names[0], roles[0]) if is_name(names[0]) and roles[0] in ROLES else None
+
+    def _is_trusted(self, peer: str) -> bool:
+        try:
+            address = ip_address(peer)
+        except ValueError:
+            return False
+        return any(address in network for network in self.peers)
 
 
 @dataclass
 class Access:
-    """The tokens that are let in, and the sessions that were opened with them; without tokens everyone is `anyone`."""
+    """Who is let in: `anyone` where nobody has to say who they are, else those with keys or behind the proxy."""
 
-    tokens: Mapping[str, Who] = field(default_factory=dict)
-    anyone: Who = field(default_factory=lambda: Who("coder", "reviewer"))
-    sessions: dict[str, str] = field(default_factory=dict)  # session -> digest of its token
+    anyone: Who | None = field(default_factory=lambda: Who("coder", "reviewer"))
+    proxy: Proxy | None = None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether nobody has to say who they are."""
-        return not self.tokens
-
-    def who(self, bearer: str, session: str) -> Who | None:
-        """Who holds a token or a session; None for nobody we know."""
-        if self.is_open:
+    def who(self, keys: Keys, headers: Headers, *, session: str, peer: str) -> Who | None:
+        """Who asks; None for nobody we know."""
+        if self.anyone is not None:
             return self.anyone
-        digest = digest_of(bearer) if bearer else self.sessions.get(session, "")
-        return self.tokens.get(digest)
-
-    def begin(self, token: str) -> str | None:
-        """A session for a token."""
-        digest = digest_of(token)
-        if digest not in self.tokens:
-            return None
-        session = secrets.token_urlsafe(32)
-        self.sessions[session] = digest
-        return session
-
-    def end(self, session: str) -> None:
-        """Forget a session."""
-        self.sessions.pop(session, None)
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return keys.holder(key.strip())
+        if self.proxy is not None and (found := self.proxy.who(headers, peer)):
+            return found
+        return keys.of_session(session) if session else None
 
 
-def digest_of(token: str) -> str:
-    """What is kept of a token: tokens are random, so that a plain hash cannot be turned back."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+def is_allowed(who: Who | None, method: str, route: str) -> bool:
+    """Whether someone may ask for a route; nobody may where the table has no line for it."""
+    least = LEAST.get((method, route))
+    if least is None:
+        return False
+    return least == EVERYONE or (who is not None and ROLES.index(who.role) >= ROLES.index(least))
 
 
-def read_tokens(path: Path) -> dict[str, Who]:
-    """The people of a file, by the digest of their token."""
-    if not path.is_file():
-        raise InputError(
-            f"there is no file {path} of tokens: make one with plant serve --new-token NAME --tokens {path}"
-        )
-    found: dict[str, Who] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        cells = line.split()
-        if not cells or line.startswith("#"):
-            continue
-        if len(cells) != 3 or cells[1] not in ROLES or not re.fullmatch(r"[0-9a-f]{64}", cells[2]):
-            raise InputError(f"{path}, line {number}: expected a name, a role ({' or '.join(ROLES)}) and a digest")
-        found[cells[2]] = Who(cells[0], cells[1])
-    if not found:
-        raise InputError(f"{path} names nobody: make a token with plant serve --new-token NAME --tokens {path}")
-    return found
-
-
-def add_token(path: Path, name: str, role: str) -> str:
-    """A new token for a person, who loses the one they had."""
-    if not NAME.fullmatch(name):
-        raise InputError("the name of a token has letters, digits and . _ @ - only, 60 at most")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    token = secrets.token_urlsafe(24)
-    kept = [line for line in lines if line.split()[:1] != [name]]
-    with atomic_file(path) as temporary:
-        temporary.write_text("\n".join([*kept, f"{name} {role} {digest_of(token)}", ""]), encoding="utf-8")
-    path.chmod(0o600)
-    return token
+def networks(addresses: Iterable[str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Addresses and networks from which a proxy is believed."""
+    try:
+        return tuple(ip_network(address, strict=False) for address in addresses)
+    except ValueError as error:
+        raise InputError("--proxy-from takes an address or a network, such as 10.0.0.7 or 10.0.0.0/24") from error

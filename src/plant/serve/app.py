@@ -5,14 +5,14 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from threading import Thread
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 import plant
 from plant.codes.codebook import CodeBook
 from plant.serve.access import Access
 from plant.serve.batching import Batcher
 from plant.serve.catalogue import Catalogue, catalogue_for
-from plant.serve.desk import Desk
+from plant.serve.desk import Desk, check_allowed
 from plant.serve.files import page_router
 from plant.serve.gate import Gate
 from plant.serve.limits import Limits
@@ -53,6 +53,7 @@ def new_app(desk: Desk) -> FastAPI:
         openapi_url="/v1/openapi.json",
         lifespan=_lifespan,
         exception_handlers=dict(HANDLERS),
+        dependencies=[Depends(check_allowed)],
     )
     app.state.desk = desk
     for router in (service.router, coding.router, notes.router, page_router()):

@@ -14,10 +14,10 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from plant.serve.access import COOKIE
+from plant.serve.access import COOKIE, OPEN
 from plant.serve.desk import Desk
 from plant.serve.problems import Problem, problem_answer
-from plant.serve.store import Who
+from plant.serve.trail import Who
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -25,7 +25,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOG = logging.getLogger("plant.serve")
-OPEN = frozenset({"/v1/health", "/v1/ready", "/v1/session"})  # asked by machines that have no token, and for a session
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
@@ -67,6 +66,8 @@ class Gate:
     async def _answer(self, scope: Scope, receive: Receive, told: "_Told") -> None:
         try:
             self._check(scope)
+            if scope["path"].startswith("/v1") and scope["path"] not in OPEN:
+                scope.setdefault("state", {})["who"] = await self._who(scope)
             body = await _body(receive, limit=self.desk.limits.body, seconds=self.desk.limits.seconds)
             async with asyncio.timeout(self.desk.limits.seconds):
                 await self.app(scope, _replayed(body, receive), told)
@@ -89,14 +90,16 @@ class Gate:
         if scope["path"].startswith("/v1") and scope["path"] not in OPEN:
             if len(self.running) > limits.in_flight:
                 raise Problem(429, f"{limits.in_flight} requests are being answered: try again in a moment")
-            scope.setdefault("state", {})["who"] = self._who(headers)
 
-    def _who(self, headers: Headers) -> Who:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        bearer = token.strip() if scheme.lower() == "bearer" else ""
-        who = self.desk.access.who(bearer, cookie_of(headers.get("cookie", "")))
+    async def _who(self, scope: Scope) -> Who:
+        headers, access = Headers(scope=scope), self.desk.access
+        if access.anyone is not None:
+            return access.anyone
+        peer = (scope.get("client") or ("", 0))[0]
+        session = cookie_of(headers.get("cookie", ""))
+        who = await asyncio.to_thread(access.who, self.desk.store.keys, headers, session=session, peer=peer)
         if who is None:
-            raise Problem(401, "this needs a token: send it as 'Authorization: Bearer ...'")
+            raise Problem(401, "this needs a key: send it as 'Authorization: Bearer ...'")
         return who
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
@@ -143,7 +146,9 @@ def _host(header: str) -> str:
 
 def _check_origin(headers: Headers) -> None:
     """Pages of other origins may not change anything, whatever cookies their visitors have."""
-    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    elsewhere = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+    origin = headers.get("origin")  # of browsers that do not say where a page is from
+    if elsewhere or (origin is not None and _host(origin.partition("://")[2]) != _host(headers.get("host", ""))):
         raise Problem(403, "a page of another origin may not ask for this")
 
 

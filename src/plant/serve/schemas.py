@@ -7,7 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 Verdict = Literal["accept", "reject"]
 Origin = Literal["model", "added", "changed"]
 State = Literal["open", "finished"]
-Code = Annotated[str, Field(min_length=1, max_length=64)]
+PRINTED = r"^[^\x00-\x1f\x7f]*$"  # in one line
+Code = Annotated[str, Field(min_length=1, max_length=64, pattern=PRINTED)]
+LARGEST = 2**53 - 1  # that every reader of JSON, and every database, takes as a whole number
 Version = int
 
 
@@ -20,8 +22,8 @@ class Strict(BaseModel):
 class Place(Strict):
     """Characters `start` to `end` (excluded)."""
 
-    start: Annotated[int, Field(ge=0)]
-    end: Annotated[int, Field(ge=1)]
+    start: Annotated[int, Field(ge=0, le=LARGEST)]
+    end: Annotated[int, Field(ge=1, le=LARGEST)]
 
 
 class PhraseOut(BaseModel):
@@ -237,7 +239,7 @@ class Change(Strict):
     code: Code
     verdict: Literal["accept", "reject", "none"]
     evidence: list[Place] | None = None
-    replaces: Annotated[str, Field(max_length=64)] | None = None
+    replaces: Annotated[str, Field(max_length=64, pattern=PRINTED)] | None = None
 
 
 class DecideIn(Strict):
@@ -282,8 +284,34 @@ class AddedOut(BaseModel):
     added: int
 
 
+class AuditLine(BaseModel):
+    """A step that was made; its hash follows from all lines before it."""
+
+    id: int
+    at: str
+    who: str
+    role: str
+    action: str
+    note: str
+    version: int
+    code: str
+    before: str
+    after: str
+    model_digest: str
+    request: str
+    previous: str
+    hash: str
+
+
+class AuditOut(BaseModel):
+    """A part of the trail; `next` continues it."""
+
+    lines: list[AuditLine]
+    next: int | None
+
+
 class TokenIn(Strict):
-    """A token, to be exchanged for a session of the page."""
+    """A key, to be exchanged for a session of the page."""
 
     token: Annotated[str, Field(min_length=1, max_length=200)]
 

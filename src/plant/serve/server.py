@@ -68,6 +68,7 @@ def serve(app: FastAPI, opened: socket.socket, *, limits: Limits) -> None:
         log_config=None,
         access_log=False,  # its lines have whole paths
         server_header=False,
+        proxy_headers=False,  # who asks is decided by the true peer
         timeout_graceful_shutdown=int(limits.seconds),
         h11_max_incomplete_event_size=64 << 10,
     )

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
-from plant.serve.desk import Asking, Desk, Reviewing, TheDesk
+from plant.serve.desk import Asking, Desk, TheDesk
 from plant.serve.export import export_lines
 from plant.serve.problems import Problem
 from plant.serve.reader import Explain, Wish
 from plant.serve.schemas import (
+    LARGEST,
     AddedOut,
     CodeOut,
     Counts,
@@ -43,7 +44,7 @@ async def queue(
     desk: TheDesk,
     who: Asking,
     state: Literal["", "open", "finished"] = "",
-    after: Annotated[int, Query(ge=0)] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> QueueOut:
     """Notes in the order in which they came, 200 at a time."""
     rows = await asyncio.to_thread(desk.store.queue, state=state, after=after, most=PAGE)
@@ -54,7 +55,7 @@ async def queue(
 
 
 @router.post("/notes")
-async def add(asked: NotesIn, desk: TheDesk, who: Reviewing) -> AddedOut:
+async def add(asked: NotesIn, desk: TheDesk, who: Asking) -> AddedOut:
     """Put notes on the desk; those that are there already, by name and text, stay as they are."""
     if len(asked.notes) > desk.limits.together:
         raise Problem(413, f"{len(asked.notes):,} notes in one request; at most {desk.limits.together} are taken")
@@ -126,7 +127,7 @@ async def finish(
 
 @router.post("/notes/{note}/reopen")
 async def reopen(
-    note: NoteId, desk: TheDesk, who: Reviewing, response: Response, if_match: IfMatch = "", key: Key = ""
+    note: NoteId, desk: TheDesk, who: Asking, response: Response, if_match: IfMatch = "", key: Key = ""
 ) -> DecidedOut:
     """Open a finished note again."""
     step = _step(who, note, if_match, key)
@@ -141,7 +142,7 @@ async def hold(note: NoteId, asked: HoldIn, desk: TheDesk, who: Asking) -> HoldO
 
 
 @router.get("/export", response_class=StreamingResponse)
-def export(desk: TheDesk, who: Reviewing, state: Literal["open", "finished"] = "finished") -> StreamingResponse:
+def export(desk: TheDesk, who: Asking, state: Literal["open", "finished"] = "finished") -> StreamingResponse:
     """What was decided, as JSON lines that `plant prepare` reads, with the words that people marked as evidence."""
     lines: Iterator[str] = export_lines(desk.store, state=state)
     return StreamingResponse(lines, media_type="application/x-ndjson")
