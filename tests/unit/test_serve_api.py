@@ -18,9 +18,9 @@ from plant.data.sources.tables import open_table
 from plant.errors import PlantError
 from plant.serve.access import LEAST, Access, Proxy, networks
 from plant.serve.batching import Batcher
+from plant.serve.keys import ROLES
 from plant.serve.limits import Limits
 from plant.serve.reader import Reader
-from plant.serve.keys import ROLES
 from plant.serve.store import Who
 from tests.desk_samples import NOTE, Opened, opened_desk, small_coder
 from tests.postgres import Server

@@ -5,21 +5,31 @@ import json
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plant.cli.console import cut_sentence, progress, say
 from plant.cli.tables import check_kind
 from plant.errors import InputError, unknown
+from plant.formats.brat import CONFIGURATION, TABLE, Names, marks
+from plant.formats.fhir import bundle
+from plant.formats.lines import as_json, header, rows
 from plant.recipe.schema import Prepare
-from plant.store.artifact import atomic_file, check_apart
-from plant.types import Note
+from plant.store.artifact import atomic_file, atomic_folder, check_apart
+from plant.types import Note, Prediction, Progress
+
+FORMATS = ("jsonl", "csv", "brat", "fhir")
+Coded = tuple[Note, Prediction]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_coder_options(parser)
-    parser.add_argument("--out", metavar="FILE", help="a .jsonl or .parquet file (default: standard output)")
+    parser.add_argument("--out", metavar="FILE", help="a .jsonl or .parquet file (default: standard output); of other "
+                        "formats any file, of brat a folder")  # fmt: skip
+    parser.add_argument("--format", default="jsonl", choices=FORMATS,
+                        help="jsonl (default); csv: a row for each code; brat: a folder of texts with marks; fhir: a "
+                        "Bundle (R4) of accepted codes in a line for each note")  # fmt: skip
     parser.add_argument("--skip-bad", metavar="FILE", help="pass over notes that cannot be read, such as empty ones, "
                         "and write which and why into this file")  # fmt: skip
     parser.add_argument("--top", type=int, default=15, help="codes per note besides the accepted ones (default: 15)")
@@ -55,8 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_explainer(arguments.explainer)
     for written in filter(None, (arguments.out, arguments.skip_bad)):
         check_apart(written, [arguments.notes, arguments.coder])
-    if arguments.out:
-        check_kind(Path(arguments.out).suffix)
+    _check_out(arguments.format, arguments.out)
     coder = Coder.load(coder_folder(arguments.coder))
     if arguments.int8:
         coder = coder.quantized()
@@ -68,37 +77,75 @@ def run(arguments: argparse.Namespace) -> None:
         skipped=(lambda number, why: skipped.append((number, why))) if arguments.skip_bad else None,
     )
     cut = Cut(coder.fitted.recipe.prepare)
-    predictions = _predictions(coder, cut.watched(notes), arguments)
-    if arguments.out:
+    coded = _coded(coder, cut.watched(notes), arguments)
+    lines = _lines(coded, arguments.format, coder.fitted.codebook.system)
+    if arguments.format == "brat":
         with progress() as tell:
-            count = _write((as_json(prediction) for prediction in predictions), Path(arguments.out), tell)
+            say(f"{_write_brat(coded, Path(arguments.out), tell):,} notes coded: {arguments.out}")
+    elif arguments.out:
+        with progress() as tell:
+            count = _write(coded, lines, Path(arguments.out), tell, arguments.format)
         say(f"{count:,} notes coded: {arguments.out}")
     else:
-        for prediction in predictions:
-            print(json.dumps(as_json(prediction), ensure_ascii=False))
+        for line in lines:
+            sys.stdout.write(line)
             sys.stdout.flush()
     cut.tell()
     if arguments.skip_bad:
         _write_skipped(skipped, Path(arguments.skip_bad))
 
 
-def _predictions(coder: Any, notes: Iterable[Note], arguments: argparse.Namespace) -> Iterator[Any]:
-    """Predictions, with what stands around their evidence where that is asked for."""
+def _check_out(form: str, out: str | None) -> None:
+    """Refuse what cannot be written, before hours of work."""
+    if form == "brat" and not out:
+        raise InputError("--format brat writes many files: name a folder with --out")
+    if out and form == "jsonl":
+        check_kind(Path(out).suffix)
+
+
+def _coded(coder: Any, notes: Iterable[Note], arguments: argparse.Namespace) -> Iterator[Coded]:
+    """Notes with their predictions, with what stands around their evidence where that is asked for."""
     options = {"top": arguments.top, "evidence": not arguments.no_evidence, "explainer": arguments.explainer}
-    if not (arguments.cues or arguments.heed_cues):
-        yield from coder.predict_stream(notes, **options)
-        return
-    from plant.explain.around import with_cues
+    read: deque[Note] = deque()
+    for prediction in coder.predict_stream(_noted(notes, read), **options):
+        note = read.popleft()
+        if arguments.cues or arguments.heed_cues:
+            from plant.explain.around import with_cues
 
-    texts: deque[str] = deque()
-    for prediction in coder.predict_stream(_noted(notes, texts), **options):
-        yield with_cues(prediction, texts.popleft(), heed=arguments.heed_cues)
+            prediction = with_cues(prediction, note.text, heed=arguments.heed_cues)
+        yield note, prediction
 
 
-def _noted(notes: Iterable[Note], texts: "deque[str]") -> Iterator[Note]:
+def _noted(notes: Iterable[Note], read: "deque[Note]") -> Iterator[Note]:
     for note in notes:
-        texts.append(note.text)
+        read.append(note)
         yield note
+
+
+def _lines(coded: Iterable[Coded], form: str, system: str) -> Iterator[str]:
+    """What is written, as it comes: one line for each note, or in a table for each code."""
+    if form == "csv":
+        yield header()
+    for note, prediction in coded:
+        if form == "csv":
+            yield rows(prediction)
+        else:
+            content = bundle([(note, prediction)], system=system) if form == "fhir" else as_json(prediction)
+            yield json.dumps(content, ensure_ascii=False) + "\n"
+
+
+def _write_brat(coded: Iterable[Coded], path: Path, tell: Progress) -> int:
+    names, count = Names(set()), 0
+    with atomic_folder(path) as folder, (folder / TABLE).open("w", encoding="utf-8", newline="") as table:
+        (folder / "annotation.conf").write_text(CONFIGURATION, encoding="utf-8")
+        table.write(header())
+        for count, (note, prediction) in enumerate(coded, start=1):
+            name = names.of(note.id, count)
+            (folder / f"{name}.txt").write_bytes(note.text.encode("utf-8"))
+            (folder / f"{name}.ann").write_bytes(marks(note, prediction).encode("utf-8"))
+            table.write(rows(prediction))
+            tell("coding notes", count, None)
+    return count
 
 
 def _write_skipped(skipped: list[tuple[int, str]], path: Path) -> None:
@@ -151,16 +198,15 @@ def check_explainer(name: str) -> None:
         raise InputError(unknown("explainer", name, (*EXPLAINERS, *OF_SYSTEMS)))
 
 
-def as_json(prediction: Any) -> dict[str, Any]:
-    """A prediction as its JSON line; cues stand in it where there are some."""
-    codes = [asdict(scored) for scored in prediction.ranked]
-    for code in codes:
-        code["evidence"] = tuple({k: v for k, v in own.items() if k != "cues" or v} for own in code["evidence"])
-    return {"id": prediction.id, "codes": codes}
-
-
-def _write(rows: Iterator[dict[str, Any]], path: Path, tell: Any) -> int:
+def _write(coded: Iterable[Coded], lines: Iterator[str], path: Path, tell: Progress, form: str) -> int:
     from plant.cli.tables import write_rows
 
     with atomic_file(path) as temporary:
-        return write_rows(rows, temporary, suffix=path.suffix, progress=tell)
+        if form == "jsonl":
+            return write_rows((as_json(found) for _, found in coded), temporary, suffix=path.suffix, progress=tell)
+        count = 0
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            for count, line in enumerate(lines, start=0 if form == "csv" else 1):  # the first line has names
+                file.write(line)
+                tell("coding notes", count, None)
+        return count

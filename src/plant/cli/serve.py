@@ -111,13 +111,15 @@ def _export(arguments: argparse.Namespace) -> None:
     from plant.serve.export import export_lines
     from plant.store.artifact import atomic_file
 
-    out = Path(arguments.export)
-    with _store(arguments, there=True) as store:
-        with atomic_file(out) as temporary, temporary.open("w", encoding="utf-8") as file:
-            count = 0
-            for line in export_lines(store):
-                file.write(line)
-                count += 1
+    out, count = Path(arguments.export), 0
+    with (
+        _store(arguments, there=True) as store,
+        atomic_file(out) as temporary,
+        temporary.open("w", encoding="utf-8") as file,
+    ):
+        for line in export_lines(store):
+            file.write(line)
+            count += 1
     say(f"{count:,} finished notes: {out}")
 
 

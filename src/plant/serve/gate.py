@@ -66,7 +66,7 @@ class Gate:
     async def _answer(self, scope: Scope, receive: Receive, told: "_Told") -> None:
         try:
             self._check(scope)
-            if scope["path"].startswith("/v1") and scope["path"] not in OPEN:
+            if _is_guarded(scope):
                 scope.setdefault("state", {})["who"] = await self._who(scope)
             body = await _body(receive, limit=self.desk.limits.body, seconds=self.desk.limits.seconds)
             async with asyncio.timeout(self.desk.limits.seconds):
@@ -87,9 +87,8 @@ class Gate:
         if scope["method"] not in SAFE:
             _check_origin(headers)
             _check_body(headers, limits.body)
-        if scope["path"].startswith("/v1") and scope["path"] not in OPEN:
-            if len(self.running) > limits.in_flight:
-                raise Problem(429, f"{limits.in_flight} requests are being answered: try again in a moment")
+        if _is_guarded(scope) and len(self.running) > limits.in_flight:
+            raise Problem(429, f"{limits.in_flight} requests are being answered: try again in a moment")
 
     async def _who(self, scope: Scope) -> Who:
         headers, access = Headers(scope=scope), self.desk.access
@@ -127,6 +126,11 @@ class _Told:
         """An answer of the gate, unless the route has begun one."""
         if not self.status:
             await answer(scope, receive, self)
+
+
+def _is_guarded(scope: Scope) -> bool:
+    """Whether one has to be known to ask: for all of the API but what machines without a key look at."""
+    return scope["path"].startswith("/v1") and scope["path"] not in OPEN
 
 
 def cookie_of(header: str) -> str:

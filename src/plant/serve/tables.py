@@ -75,8 +75,10 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 
 ONLY_GROWS: Mapping[str, tuple[str, ...]] = {
     "sqlite": (
-        "CREATE TRIGGER audit_stays BEFORE UPDATE ON audit BEGIN SELECT RAISE (ABORT, 'the audit trail only grows'); END",
-        "CREATE TRIGGER audit_keeps BEFORE DELETE ON audit BEGIN SELECT RAISE (ABORT, 'the audit trail only grows'); END",
+        "CREATE TRIGGER audit_stays BEFORE UPDATE ON audit "
+        "BEGIN SELECT RAISE (ABORT, 'the audit trail only grows'); END",
+        "CREATE TRIGGER audit_keeps BEFORE DELETE ON audit "
+        "BEGIN SELECT RAISE (ABORT, 'the audit trail only grows'); END",
     ),
     "postgresql": (
         "CREATE FUNCTION audit_only_grows() RETURNS trigger LANGUAGE plpgsql AS "

@@ -158,6 +158,17 @@ def atomic_files(paths: Sequence[Path | str]) -> Iterator[list[Path]]:
 
 
 @contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder that takes the place of `path`, which is new or empty, when the block ends well."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise InputError(f"{quoted_path(path)} exists and is not a folder: choose another --out")
+    if path.is_dir() and any(path.iterdir()):
+        raise InputError(f"{quoted_path(path)} exists with other content: choose another --out, or empty it")
+    with _folder_in_the_making(path) as folder:
+        yield folder
+
+
+@contextmanager
 def made_folder(path: Path) -> Iterator[Path]:
     """A folder for output; where the block fails, the folders that were made for it and are empty go again."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]

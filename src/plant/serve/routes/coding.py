@@ -1,10 +1,12 @@
 """Coding of texts that are not on the desk, and the code book."""
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Header, Response
 
 from plant.serve.desk import Asking, TheDesk
+from plant.serve.formats import FORMATTED, Format, answer, proposed, wanted
 from plant.serve.problems import Problem
 from plant.serve.reader import Explain, Wish
 from plant.serve.schemas import (
@@ -30,15 +32,24 @@ async def models(desk: TheDesk, who: Asking) -> ModelsOut:
     return ModelsOut(models=[described], catalogue=len((await desk.codes()).codes))
 
 
-@router.post("/predict")
-async def predict(asked: PredictIn, desk: TheDesk, who: Asking) -> PredictOut:
-    """The ranked codes of one note or many, with the words that speak for each; nothing is kept."""
+@router.post("/predict", response_model=PredictOut, responses=dict(FORMATTED))
+async def predict(
+    asked: PredictIn, desk: TheDesk, who: Asking, format: Format = "", accept: Annotated[str, Header()] = ""
+) -> PredictOut | Response:
+    """The ranked codes of one note or many, with the words that speak for each; nothing is kept.
+
+    `format`, or else `Accept`, asks for JSON lines, a CSV table, brat's files in an archive, or a FHIR R4 Bundle.
+    """
     if len(asked.notes) > desk.limits.together:
         raise Problem(413, f"{len(asked.notes):,} notes in one request; at most {desk.limits.together} are read")
     wish = Wish(min(asked.top, desk.limits.top), asked.evidence, asked.explainer)
     found = await asyncio.gather(*(desk.read(wish, note.text) for note in asked.notes))
-    notes = [_prediction(note, codes) for note, codes in zip(asked.notes, found, strict=True)]
-    return PredictOut(model=desk.reader.digest, notes=notes)
+    form = wanted(format, accept)
+    pairs = list(zip(asked.notes, found, strict=True))
+    if form != "json":
+        named = [proposed(note.name or str(number), note.text, codes) for number, (note, codes) in enumerate(pairs)]
+        return answer(form, named, system=desk.reader.system)
+    return PredictOut(model=desk.reader.digest, notes=[_prediction(note, codes) for note, codes in pairs])
 
 
 @router.post("/explain")

@@ -1,14 +1,15 @@
 """Notes in work: the queue, what the coder says of each, what people decide, finishing, export."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
+from plant.serve.catalogue import Catalogue
 from plant.serve.desk import Asking, Desk, TheDesk
 from plant.serve.export import export_lines
+from plant.serve.formats import FORMATTED, KINDS, Coded, decided, exported
 from plant.serve.problems import Problem
 from plant.serve.reader import Explain, Wish
 from plant.serve.schemas import (
@@ -26,8 +27,9 @@ from plant.serve.schemas import (
     PredictNoteIn,
     QueueItem,
     QueueOut,
+    State,
 )
-from plant.serve.store import Step, Who
+from plant.serve.store import Row, Step, Who
 from plant.serve.views import decided_view, note_view, with_decisions
 
 TOP = 30  # codes of a note on the desk besides the suggested ones
@@ -141,11 +143,19 @@ async def hold(note: NoteId, asked: HoldIn, desk: TheDesk, who: Asking) -> HoldO
     return HoldOut(holder=holder, mine=holder == who.name)
 
 
-@router.get("/export", response_class=StreamingResponse)
-def export(desk: TheDesk, who: Asking, state: Literal["open", "finished"] = "finished") -> StreamingResponse:
-    """What was decided, as JSON lines that `plant prepare` reads, with the words that people marked as evidence."""
-    lines: Iterator[str] = export_lines(desk.store, state=state)
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+@router.get("/export", response_class=StreamingResponse, responses=dict(FORMATTED))
+async def export(
+    desk: TheDesk, who: Asking, state: State = "finished", format: Literal["jsonl", "csv", "brat", "fhir"] = "jsonl"
+) -> StreamingResponse:
+    """What was decided, as JSON lines that `plant prepare` reads, with the words that people marked as evidence.
+
+    Other formats hold the accepted codes alone; FHIR is a Bundle (R4) in a line for each note.
+    """
+    if format == "jsonl":
+        return StreamingResponse(export_lines(desk.store, state=state), media_type=KINDS["jsonl"])
+    catalogue = await desk.codes()
+    coded = (_coded(note, decisions, catalogue) for note, decisions, _ in desk.store.finished(state=state))
+    return exported(format, coded, system=desk.reader.system)
 
 
 async def _view(desk: Desk, note: str, response: Response) -> NoteOut:
@@ -166,6 +176,11 @@ async def _stepped(desk: Desk, step: Step, act, response: Response) -> DecidedOu
     view = await asyncio.to_thread(decided_view, desk.store, step.note, catalogue)
     response.headers["ETag"] = f'"{view.version}"'
     return view
+
+
+def _coded(note: Row, decisions: list[Row], catalogue: Catalogue) -> Coded:
+    """A note with its accepted codes, as other formats write it."""
+    return decided(note, decisions, {row["code"]: catalogue.title(row["code"]) for row in decisions})
 
 
 def _step(who: Who, note: str, if_match: str, key: str) -> Step:

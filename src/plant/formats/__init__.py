@@ -1,0 +1,1 @@
+"""Predictions as other programs read them: tables, brat's standoff files, FHIR."""
