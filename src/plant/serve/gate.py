@@ -26,6 +26,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOG = logging.getLogger("plant.serve")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+METHODS = frozenset({*SAFE, "POST", "PUT", "PATCH", "DELETE"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -103,9 +104,10 @@ class Gate:
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
-        self.desk.metrics.requests.labels(scope["method"], route, status).inc()
+        method = scope["method"] if scope["method"] in METHODS else "OTHER"  # a client may send any word as one
+        self.desk.metrics.requests.labels(method, route, status).inc()
         self.desk.metrics.seconds.labels(route).observe(seconds)
-        LOG.info("%s %s %d %.1f ms", scope["method"], route, status, 1000 * seconds)
+        LOG.info("%s %s %d %.1f ms", method, route, status, 1000 * seconds)
 
 
 class _Told:

@@ -52,7 +52,7 @@ def record(connection: Connection, line: Line) -> None:
 def lines(connection: Connection, *, after: int = 0, most: int | None = None) -> Iterator[Mapping[str, Any]]:
     """The trail from behind a number on."""
     query = select(AUDIT).where(AUDIT.c.id > after).order_by(AUDIT.c.id).limit(most)
-    return iter(connection.execute(query).mappings())
+    yield from map(dict, connection.execute(query).mappings())
 
 
 def first_forgery(connection: Connection) -> int | None:
