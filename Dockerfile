@@ -1,4 +1,5 @@
 # A coder in a container: a user without rights, on a file system that may be mounted read-only.
+# With the desk and its drivers (plant serve); compose.yaml puts PostgreSQL beside it.
 #
 #   docker build -t plant .
 #   docker run --rm --read-only --tmpfs /tmp -v /data:/data plant predict /data/coder /data/notes.jsonl --out /data/coded.jsonl
@@ -7,7 +8,7 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 RUN python -m venv /opt/plant \
- && /opt/plant/bin/pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt .
+ && /opt/plant/bin/pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt '.[serve,postgres]'
 
 FROM python:3.11-slim
 RUN useradd --system --no-create-home --uid 10001 plant
@@ -19,7 +20,7 @@ RUN mkdir /opt/kernels /tmp/warm \
  && plant run /tmp/warm/n.csv --recipe tfidf --set prepare.min_count=1 --out /tmp/warm/run \
  && plant predict /tmp/warm/run/coder /tmp/warm/n.csv --out /tmp/warm/coded.jsonl \
  && rm -r /tmp/warm && chmod -R a+rX /opt/kernels
-USER plant
+USER 10001
 WORKDIR /data
 ENTRYPOINT ["plant"]
 CMD ["--help"]

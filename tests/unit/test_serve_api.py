@@ -222,6 +222,34 @@ def test_text_is_in_no_log_and_no_metric(reader: Reader, caplog: pytest.LogCaptu
     assert 'plant_decisions_total{verdict="accept"} 1.0' in counted
 
 
+def test_a_word_sent_to_every_route_in_every_place_comes_back_in_no_refusal_log_or_metric(
+    reader: Reader, caplog: pytest.LogCaptureFixture, unchecked: None
+) -> None:
+    bodies = ({CANARY: CANARY}, {"text": CANARY, "code": CANARY, "notes": [{"text": CANARY, "name": CANARY, "x": 1}],
+              "q": {CANARY: 1}, "token": CANARY, "changes": [{"code": CANARY, "verdict": CANARY}], "order": [CANARY],
+              "take": CANARY, "again": CANARY, "explainer": CANARY})  # fmt: skip
+    headers = {"If-Match": CANARY, "Idempotency-Key": f"{CANARY}!", "Cookie": f"plant_session={CANARY}",
+               "Authorization": f"Bearer {CANARY}", "Accept": CANARY, "X-Remote-User": CANARY}  # fmt: skip
+    refusals = ""
+    with caplog.at_level(logging.DEBUG), opened_desk(reader) as desk:
+        note = desk.add(f"a dry cough {CANARY}", "one")
+        places = [(method, path.replace("{note}", of)) for method, path in sorted(LEAST) for of in (note, CANARY)]
+        for access in (Access(Who("root", "admin")), Access(anyone=None)):
+            desk.desk.access = access
+            for method, path in [*places, (CANARY.upper(), "/v1/me"), ("GET", f"/v1/{CANARY}"), ("GET", f"/{CANARY}")]:
+                for body in bodies:
+                    asked = f"{path}?{CANARY}={CANARY}&after={CANARY}&state={CANARY}&format={CANARY}"
+                    answer = desk.client.request(method, asked, json=body, headers=headers)
+                    assert answer.status_code < 500
+                    refusals += answer.text if answer.status_code >= 400 else ""
+        desk.desk.access = Access()
+        counted = desk.get("/metrics").text
+    found = (refusals + said(caplog) + counted).lower()
+    assert CANARY not in found
+    assert len(refusals) > 1000
+    assert 'method="OTHER"' in counted
+
+
 def test_half_a_surrogate_pair_is_refused(desk: Opened) -> None:
     answer = desk.client.post(
         "/v1/notes", content=b'{"notes": [{"text": "a \\ud83e b"}]}', headers={"content-type": "application/json"}

@@ -33,7 +33,7 @@ def test_the_reference_is_what_the_package_says_of_itself() -> None:
 
 def test_the_container_has_a_user_without_rights_and_knows_where_kernels_lie() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
-    assert "USER plant" in lines
+    assert "USER 10001" in lines
     assert any("NUMBA_CACHE_DIR=" in line for line in lines)
 
 

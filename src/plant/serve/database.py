@@ -52,6 +52,9 @@ class Database:
         except (SQLAlchemyError, Problem) as error:
             self._engine.dispose()
             raise ArtifactError(f"{self.place} is no store of a desk, or cannot be reached and written") from error
+        except InputError:
+            self._engine.dispose()
+            raise
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
