@@ -25,6 +25,7 @@ from tests.desk_samples import NOTE, small_coder
 
 KILLS = int(os.environ.get("PLANT_KILLS", "20"))
 CLIENTS = 6
+Told = tuple[str, int, str]  # note, version, code
 ROOT = Path(__file__).parents[2]
 PLANT = (sys.executable, "-c", "from plant.cli.main import main; main()", "serve")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
@@ -71,7 +72,7 @@ def ask(host: str, method: str, path: str, body: Any = None, **headers: str) -> 
         return answer.status, json.loads(answer.read() or b"null")
 
 
-def decide(host: str, note: str, told: list[tuple[str, int, str]], stop: threading.Event) -> None:
+def decide(host: str, note: str, told: list[Told], stop: threading.Event) -> None:
     """One coder: a decision after the other, each noted once it was acknowledged."""
     try:
         version = ask(host, "GET", f"/v1/notes/{note}")[1]["version"]
@@ -86,6 +87,28 @@ def decide(host: str, note: str, told: list[tuple[str, int, str]], stop: threadi
         return  # the service is gone, in the midst of an answer maybe
 
 
+def under_load(coder: Path, store: str, notes: list[str], end: signal.Signals, *, after: float) -> list[Told]:
+    """What was acknowledged to coders, one for each note, before a service was sent a signal and ended."""
+    told: list[Told] = []
+    stop = threading.Event()
+    with running(coder, store) as (server, host):
+        clients = [threading.Thread(target=decide, args=(host, note, told, stop)) for note in notes]
+        for client in clients:
+            client.start()
+        time.sleep(after)
+        server.send_signal(end)
+        assert server.wait(90) == (0 if end == signal.SIGTERM else -signal.SIGKILL)
+        stop.set()
+        for client in clients:
+            client.join()
+    return told
+
+
+def new_notes(store: str) -> list[str]:
+    with closing(Store(store)) as opened:
+        return [opened.add_note(Who("anna"), f"n{number}", NOTE)[0] for number in range(CLIENTS)]
+
+
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_every_acknowledged_decision_survives_kills_under_load(
     coder: Path, tmp_path: Path, database: str, request: pytest.FixtureRequest
@@ -93,21 +116,9 @@ def test_every_acknowledged_decision_survives_kills_under_load(
     store = str(tmp_path / "desk.sqlite")
     if database == "postgresql":
         store = request.getfixturevalue("postgresql").new_database()
-    with closing(Store(store)) as opened:
-        notes = [opened.add_note(Who("anna"), f"n{number}", NOTE)[0] for number in range(CLIENTS)]
-    draw, acknowledged = random.Random(database), 0
+    notes, draw, acknowledged = new_notes(store), random.Random(database), 0
     for _ in range(KILLS):
-        told: list[tuple[str, int, str]] = []
-        with running(coder, store) as (server, host):
-            stop = threading.Event()
-            clients = [threading.Thread(target=decide, args=(host, note, told, stop)) for note in notes]
-            for client in clients:
-                client.start()
-            time.sleep(draw.uniform(0.3, 1.2))
-            server.send_signal(signal.SIGKILL)
-            stop.set()
-            for client in clients:
-                client.join()
+        told = under_load(coder, store, notes, signal.SIGKILL, after=draw.uniform(0.3, 1.2))
         with closing(Store(store)) as opened:
             versions = {note: opened.version(note) for note in notes}
             codes = {note: {row["code"] for row in opened.decisions(note)} for note in notes}
@@ -121,22 +132,13 @@ def test_every_acknowledged_decision_survives_kills_under_load(
 
 def test_a_shutdown_under_load_answers_all_that_it_accepted(coder: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "desk.sqlite")
-    with closing(Store(store)) as opened:
-        notes = [opened.add_note(Who("anna"), f"n{number}", NOTE)[0] for number in range(CLIENTS)]
+    notes, acknowledged = new_notes(store), 0
     for _ in range(max(KILLS // 4, 1)):
-        told: list[tuple[str, int, str]] = []
-        with running(coder, store) as (server, host):
-            stop = threading.Event()
-            clients = [threading.Thread(target=decide, args=(host, note, told, stop)) for note in notes]
-            for client in clients:
-                client.start()
-            time.sleep(0.5)
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(60) == 0
-            stop.set()
-            for client in clients:
-                client.join()
+        told = under_load(coder, store, notes, signal.SIGTERM, after=0.5)
         with closing(Store(store)) as opened:
             for note in notes:  # what was made was told: nobody is left in doubt by an orderly end
                 versions = [version for of, version, _ in told if of == note]
                 assert opened.version(note) == max(versions, default=opened.version(note))
+        acknowledged += len(told)
+    print(f"{max(KILLS // 4, 1)} shutdowns, {acknowledged:,} acknowledged decisions, none made without a word")
+    assert acknowledged > 0

@@ -126,6 +126,35 @@ def test_any_code_that_the_coder_knows_can_be_explained(desk: Opened) -> None:
     assert desk.post("/explain", {"text": NOTE, "code": "Z99"}).status_code == 404
 
 
+def test_the_coder_is_told_with_its_digest_and_explains_in_every_way_that_it_names(
+    desk: Opened, reader: Reader
+) -> None:
+    [model] = desk.get("/models").json()["models"]
+    assert (model["name"], model["digest"], model["codes"]) == ("small", reader.digest, 4)
+    assert model["explainers"]
+    for explainer in model["explainers"]:
+        body = {"notes": [{"text": NOTE}], "top": 4, "explainer": explainer}
+        [note] = desk.post("/predict", body).json()["notes"]
+        assert any(code["evidence"] for code in note["codes"]), explainer
+
+
+@pytest.mark.parametrize(("query", "kind"), [("N17", "code"), ("acute kid", "title"), ("broken wr", "synonym")])
+def test_the_code_book_is_searched_by_code_words_and_synonyms(desk: Opened, query: str, kind: str) -> None:
+    found = desk.post("/codes/search", {"q": query}).json()
+    assert (found["total"], found["hits"][0]["kind"], found["hits"][0]["known"]) == (1, kind, True)
+
+
+def test_a_finished_note_is_opened_again_by_a_reviewer(desk: Opened) -> None:
+    note = desk.add()
+    assert desk.post(f"/notes/{note}/finish", If_Match='"0"').json()["state"] == "finished"
+    assert desk.decide(note, 1, {"code": "R05", "verdict": "accept"}).status_code == 409
+    assert desk.post(f"/notes/{note}/reopen", If_Match='"1"').json()["state"] == "open"
+    assert desk.decide(note, 2, {"code": "R05", "verdict": "accept"}).status_code == 200
+    assert desk.post(f"/notes/{note}/finish").status_code == 428
+    many = [{"code": f"C{number}", "verdict": "accept"} for number in range(501)]
+    assert desk.decide(note, 3, *many).status_code == 413
+
+
 def test_a_note_goes_from_the_queue_to_an_export_that_prepare_reads(desk: Opened, tmp_path: Path) -> None:
     note = desk.add(NOTE, "visit-1")
     desk.add("not finished", "visit-2")

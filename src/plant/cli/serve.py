@@ -83,8 +83,8 @@ def _keys(arguments: argparse.Namespace) -> None:
     me = Who(_user(), "admin")
     with _store(arguments, there=act != "add") as store:
         if act == "list":
-            for key in store.keys.all():
-                print("\t".join([key["name"], key["role"], key["made_at"], key["revoked_at"] or "valid"]))
+            for row in store.keys.all():
+                print("\t".join([row["name"], row["role"], row["made_at"], row["revoked_at"] or "valid"]))
         elif act == "add":
             key = store.keys.add(me, names[0], arguments.role)
             say(f"a key for {names[0]} ({arguments.role}); it is shown once, {store.place} keeps its digest:")

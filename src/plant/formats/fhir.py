@@ -36,29 +36,29 @@ def bundle(coded: Iterable[tuple[Note, Prediction]], *, system: str, status: str
 
 def _entries(note: Note, prediction: Prediction, system: str, status: str) -> list[Resource]:
     document = _document(note)
-    about = {"subject": _subject(note), "evidence_of": _url(document)}
     accepted = [scored for scored in prediction.ranked if scored.accepted]
-    found = [document, *(_resource(scored, system=system, status=status, note=note, **about) for scored in accepted)]
+    found = [document, *(_resource(scored, note, _single(scored.code, system), status) for scored in accepted)]
     return [{"fullUrl": _url(resource), "resource": resource} for resource in found]
 
 
-def _resource(
-    scored: ScoredCode, *, system: str, status: str, note: Note, subject: Resource, evidence_of: str
-) -> Resource:
-    single = _single(scored.code, system)
+def _resource(scored: ScoredCode, note: Note, single: str, status: str) -> Resource:
+    document: Resource = {"reference": _url(_document(note))}
     same: Resource = {
         "id": str(uuid.uuid5(NAMESPACE, f"{note.id}\n{scored.code}\n{scored.probability!r}")),
         "extension": [{"url": f"{OURS}:probability", "valueDecimal": round(scored.probability, 6)}],
         "code": _concept(scored, single),
-        "subject": subject,
+        "subject": _subject(note),
     }
     if single in PROCEDURES:  # a Procedure has no evidence of its own: its reason is the document
         spans = [_span(one) for one in scored.evidence]
         return {
-            **same, "resourceType": "Procedure", "status": "unknown", "extension": [*same["extension"], *spans],
-            "reasonReference": [{"reference": evidence_of}],
-        }  # fmt: skip
-    evidence = [_evidence(one, evidence_of) for one in scored.evidence]
+            **same,
+            "resourceType": "Procedure",
+            "status": "unknown",
+            "extension": [*same["extension"], *spans],
+            "reasonReference": [document],
+        }
+    evidence = [_evidence(one, document) for one in scored.evidence]
     return {
         **same,
         "resourceType": "Condition",
@@ -79,12 +79,12 @@ def _single(code: str, system: str) -> str:
     return single_system(code, system) if known else ""
 
 
-def _evidence(one: Evidence, document: str) -> Resource:
+def _evidence(one: Evidence, document: Resource) -> Resource:
     words = printable(one.text)
     return {
         "extension": [_span(one)],
         **({"code": [{"text": words}]} if words else {}),
-        "detail": [{"reference": document}],
+        "detail": [document],
     }
 
 

@@ -123,7 +123,8 @@ def _postgresql(address: str, password: str) -> Engine:
         import psycopg  # noqa: F401
     except ImportError as error:
         raise InputError("a store in PostgreSQL needs a further package: pip install 'plant-xmtc[postgres]'") from error
-    url = url.set(drivername="postgresql+psycopg", **({"password": password} if password else {}))
+    url = url.set(drivername="postgresql+psycopg")
+    url = url.set(password=password) if password else url
     return create_engine(
         url,
         connect_args={"connect_timeout": 10, "options": OPTIONS},

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from plant.errors import InputError, unknown
 from plant.serve.database import Database, stamp
@@ -112,5 +112,5 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _valid():  # type: ignore[no-untyped-def]
+def _valid() -> Select[Any]:
     return select(KEYS.c.id, KEYS.c.name, KEYS.c.role).where(KEYS.c.revoked_at == "")
