@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from plant.candidates.chain import Chain, Sequences, best_paths, fit_chain, marginals
 from plant.candidates.keys import free_slots, slot_of
 from plant.candidates.packing import Arrays, packed_strings, part, under, unpacked_strings
+from plant.store.checks import check_shape
 from plant.types import Progress, silent
 
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
@@ -168,6 +169,12 @@ class Tagger:
 def unpack_tagger(arrays: Mapping[str, NDArray[Any]]) -> Tagger:
     """What `pack` took apart."""
     features, chain = part("features", arrays), part("chain", arrays)
+    check_shape("features.keys", features["keys"], (len(features["keys"]),), "i")
+    check_shape("features.sizes", features["sizes"], (len(KINDS),), "i")
+    check_shape("features.weights", features["weights"], (len(features["keys"]), N_TAGS))
+    check_shape("chain.transitions", chain["transitions"], (N_TAGS, N_TAGS))
+    for name in ("starts", "ends"):
+        check_shape(f"chain.{name}", chain[name], (N_TAGS,))
     table = FeatureTable(features["keys"], features["sizes"])
     weighed = Chain(features["weights"], chain["transitions"], chain["starts"], chain["ends"])
     return Tagger(unpack_alphabet(part("alphabet", arrays)), table, weighed)
