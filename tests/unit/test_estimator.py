@@ -66,7 +66,7 @@ NOT_FOR_CODERS = {"check_fit2d_1sample": "one note cannot both be fitted on and 
 NEED_NO_NUMBERS = {
     "check_estimator_cloneable", "check_estimator_tags_renamed", "check_valid_tag_types", "check_estimator_repr",
     "check_no_attributes_set_in_init", "check_estimators_unfitted", "check_do_not_raise_errors_in_init_or_set_params",
-    "check_n_features_in_after_fitting", "check_mixin_order", "check_parameters_default_constructible",
+    "check_mixin_order", "check_parameters_default_constructible",
     "check_get_params_invariance", "check_set_params", "check_fit1d",
 }  # fmt: skip
 
