@@ -19,6 +19,11 @@ def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "site" / "index.html").read_text()
     assert "The first hour" in page
+    for asked in ("own-data", "which-recipe", "report", "explaining", "adding-a-part", "hospital"):
+        assert (tmp_path / "site" / "guide" / asked / "index.html").is_file()
+    for asked in ("models/planted-decoder", "api", "studies"):
+        assert (tmp_path / "site" / asked / "index.html").is_file()
+        assert f'href="{asked}/"' in page  # found from the first page
     assert not re.findall(r'<(?:script|link)[^>]+(?:src|href)="https?://', page)  # it works offline
 
 
