@@ -11,7 +11,7 @@ RUN python -m venv /opt/plant \
  && /opt/plant/bin/pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt '.[serve,postgres]'
 
 FROM python:3.11-slim
-RUN useradd --system --no-create-home --uid 10001 plant
+RUN groupadd --system --gid 10001 plant && useradd --system --no-create-home --uid 10001 --gid 10001 plant
 COPY --from=build /opt/plant /opt/plant
 # kernels are compiled once here, so that a container that can write nothing need not compile them at each start
 ENV PATH=/opt/plant/bin:$PATH NUMBA_CACHE_DIR=/opt/kernels PYTHONDONTWRITEBYTECODE=1
@@ -20,7 +20,7 @@ RUN mkdir /opt/kernels /tmp/warm \
  && plant run /tmp/warm/n.csv --recipe tfidf --set prepare.min_count=1 --out /tmp/warm/run \
  && plant predict /tmp/warm/run/coder /tmp/warm/n.csv --out /tmp/warm/coded.jsonl \
  && rm -r /tmp/warm && chmod -R a+rX /opt/kernels
-USER 10001
+USER 10001:10001
 WORKDIR /data
 ENTRYPOINT ["plant"]
 CMD ["--help"]

@@ -244,6 +244,41 @@ def reading(draw: st.DrawFn) -> Attempt:
 
 
 @st.composite
+def fitting(draw: st.DrawFn) -> Attempt:
+    """A corpus that is read, fitted and measured; few notes, and few of them right."""
+    read = draw(reading())
+    options = [word for word in read.arguments[2:] if not word.startswith("--set=prepare.seed")]
+    recipe = draw(st.sampled_from(["prior", "prior", "tfidf"]))
+    splits = draw(st.sampled_from([[], ["--choose", "0"], ["--fit", "train", "--report", "test"]]))
+    return Attempt(read.files, ("run", read.arguments[1], "--recipe", recipe, *options, *splits))
+
+
+@st.composite
+def naming(draw: st.DrawFn) -> Attempt:
+    """Names of codes that a fitted coder is to learn."""
+    name, content = draw(
+        st.one_of(
+            st.tuples(st.sampled_from(["x.csv", "x.tsv", "x.txt"]), delimited()),
+            st.tuples(st.just("x.tsv"), _book()),
+            st.tuples(st.just("x.jsonl"), json_lines()),
+        )
+    )
+    coder = draw(st.sampled_from(["tfidf", "dictionary", "plant-bow", "dictionary", "nothing", "corpus"]))
+    out = draw(st.sampled_from(["new", "new", "deep/new", coder, name]))
+    return Attempt({name: content}, ("codes", "add", coder, name, "--out", out))
+
+
+@st.composite
+def _book(draw: st.DrawFn) -> bytes:
+    """A table of codes and names that is nearly right."""
+    header = ["code", "description", *draw(st.lists(st.sampled_from(["synonyms", "parent", "x"]), max_size=2))]
+    name = st.one_of(st.sampled_from(["fever", "dry cough", "C1"]), odd, texts)
+    rows = draw(st.lists(st.tuples(codes, *[name for _ in header[1:]]), max_size=5))
+    lines = ["\t".join(header), *("\t".join(row) for row in rows)]
+    return draw(damaged("\n".join(lines).encode("utf-8", "surrogatepass")))
+
+
+@st.composite
 def coding(draw: st.DrawFn) -> Attempt:
     """Texts that are coded, from a file or from standard input."""
     name, content = draw(
@@ -270,7 +305,7 @@ def coding(draw: st.DrawFn) -> Attempt:
     )
     out = draw(st.sampled_from(["new.jsonl", "new.parquet", name, "deep/new.jsonl", "new.txt"]))
     given = draw(st.booleans())
-    coder = draw(st.sampled_from(["tfidf", "prior", "tfidf", "nothing", "corpus"]))
+    coder = draw(st.sampled_from(["tfidf", "prior", "plant-bow", "nothing", "corpus"]))
     arguments = ("predict", coder, "-" if given else name, "--out", out, "--no-evidence", *options)
     return Attempt({} if given else {name: content}, arguments, content if given else b"")
 
@@ -322,6 +357,10 @@ verbs = st.sampled_from(
         "codes",
         "parts",
         "recipe",
+        "serve",
+        "tune",
+        "export",
+        "completion",
         "x",
     ]
 )
@@ -341,6 +380,8 @@ flags = st.sampled_from(
         "--seed",
         "--report",
         "--gold",
+        "--range",
+        "--trials",
         "--help",
         "--version",
         "--x",
@@ -357,7 +398,7 @@ def commanding(draw: st.DrawFn) -> Attempt:
     )
     rest = draw(st.lists(word, max_size=4))
     verb = draw(verbs)
-    if verb in ("demo", "explain"):  # the one would fit a corpus, the other prints notes, as it should
+    if verb in ("demo", "explain", "serve"):  # would fit a corpus, print notes as it should, wait for callers
         rest.insert(0, "--no-such-option")
     return Attempt({"x.csv": b"id,text,codes\n"}, (verb, *rest))
 

@@ -5,11 +5,11 @@ Many minutes, so `slow`: `make fuzz` runs them.
 
 import hashlib
 import io
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -56,40 +56,57 @@ def artifacts(run: Path) -> Iterator[Path]:
     return (manifest.parent for manifest in run.rglob(MANIFEST) if not manifest.parent.name.startswith("."))
 
 
-def finished(arguments: list[str], *, kill_after: float = 0.0) -> bool:
+SERVER = multiprocessing.get_context("forkserver")  # has imported all that runs need: a run is nothing but its work
+SERVER.set_forkserver_preload(["plant.cli.run", "plant.steps.classifier", "plant.systems.candidates", "tests.made_up"])
+
+
+def run_quietly(arguments: list[str], log: str) -> None:
+    """A whole `plant run`, whose words go to a file."""
+    with open(log, "a", encoding="utf-8") as said, redirect_stdout(said), redirect_stderr(said):
+        main(arguments)
+
+
+def finished(arguments: list[str], log: Path, *, kill_after: float | None = None) -> bool:
     """Whether a run came to its end; `kill_after` so many seconds it is killed, without a last word."""
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        _, said = running.communicate(timeout=kill_after or None)
-    except subprocess.TimeoutExpired:
-        os.kill(running.pid, signal.SIGKILL)
-        running.communicate()
-        return False
-    assert running.returncode == 0, said
-    return True
+    running = SERVER.Process(target=run_quietly, args=(arguments, str(log)))
+    running.start()
+    running.join(kill_after)
+    if running.is_alive():
+        os.kill(running.pid or 0, signal.SIGKILL)
+        running.join()
+    assert running.exitcode in (0, -signal.SIGKILL), log.read_text()
+    return running.exitcode == 0
+
+
+def kill_times(draw: random.Random, seconds: float) -> Iterator[float]:
+    """Points of the course, for ever: one in each tenth of it, in any order, and then tenths anew."""
+    while True:
+        for tenth in draw.sample(range(10), 10):
+            yield (tenth + draw.random()) / 10 * seconds
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(tmp_path: Path, recipe: str) -> None:
-    write_notes(tmp_path / "notes.csv")
+    write_notes(tmp_path / "notes.csv", 40)
+    log = tmp_path / "log"
+    assert finished(arguments_of(recipe, tmp_path / "notes.csv", tmp_path / "warm"), log)  # compiles and imports
     begun = time.monotonic()
-    assert finished(arguments_of(recipe, tmp_path / "notes.csv", tmp_path / "alone"))
-    seconds, draw = time.monotonic() - begun, random.Random(recipe)
-    killed = rounds = 0
+    assert finished(arguments_of(recipe, tmp_path / "notes.csv", tmp_path / "alone"), log)
+    seconds, killed, rounds, found = time.monotonic() - begun, 0, 0, set()
+    times = kill_times(random.Random(recipe), seconds)
     while killed < KILLS:
         out = tmp_path / f"round{rounds}"
         while killed < KILLS and not finished(
-            arguments_of(recipe, tmp_path / "notes.csv", out), kill_after=draw.uniform(0.3, 1.0) * seconds
+            arguments_of(recipe, tmp_path / "notes.csv", out), log, kill_after=next(times)
         ):
             killed += 1
             for artifact in artifacts(out):
                 open_artifact(artifact)  # whole, whenever it was killed
-        assert finished(arguments_of(recipe, tmp_path / "notes.csv", out))
+            found.add(len(list(artifacts(out))))
+        assert finished(arguments_of(recipe, tmp_path / "notes.csv", out), log)
         assert bits(out) == bits(tmp_path / "alone")
         rounds += 1
-    print(f"{recipe}: {killed} kills over {rounds} runs of {seconds:.1f} s, all bits equal")
+    print(f"{recipe}: {killed} kills over {rounds} runs of {seconds:.1f} s, artifacts then {sorted(found)}, bits equal")
 
 
 def run_in_process(arguments: list[str]) -> tuple[int, str]:

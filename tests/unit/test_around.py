@@ -103,6 +103,7 @@ def test_the_page_has_the_note_once_with_the_words_of_all_codes() -> None:
     assert page.labels == 4  # all codes, and each
     assert [classes for classes, _ in page.marks] == ["c0", "c0 c2", "c2", "c0 denied"]
     assert NOTHING in html
+    assert "“The patient” · “fever” (negation)" in html
     assert "<script" not in html
     assert "all its words are negated" not in html
 

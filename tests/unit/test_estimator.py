@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MultiLabelBinarizer
-from sklearn.utils.estimator_checks import check_parameters_default_constructible
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.estimator_checks import check_estimator, check_parameters_default_constructible
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plant.coder import Coder
 from plant.errors import InputError
@@ -30,6 +30,47 @@ def lowered(texts: Any) -> list[str]:
     return [text.lower() for text in texts]
 
 
+class Worded(BaseEstimator):
+    """A classifier of codes behind numbers put into words: scikit-learn tries estimators with nothing but numbers."""
+
+    def __init__(self, recipe: str = "tfidf") -> None:
+        self.recipe = recipe
+
+    def fit(self, X: Any, y: Any) -> "Worded":
+        X, y = validate_data(self, X, y, dtype=float)
+        self.estimator_ = CodeClassifier(self.recipe, changes=CHANGES, choose=0.3)
+        self.estimator_.fit(worded(X), [(str(each),) for each in y])
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(worded(validate_data(self, X, reset=False, dtype=float)))
+
+    def predict(self, X: Any) -> Any:
+        return self.predict_proba(X).argmax(axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def worded(X: Any) -> list[str]:
+    """A word for each number: its column, its sign and its size in halves."""
+    return [
+        " ".join(f"{chr(97 + c % 26)}{'np'[int(v >= 0)]}{abs(round(v * 2))}" for c, v in enumerate(row)) for row in X
+    ]
+
+
+NOT_FOR_CODERS = {"check_fit2d_1sample": "one note cannot both be fitted on and choose a threshold; the error says so"}
+NEED_NO_NUMBERS = {
+    "check_estimator_cloneable", "check_estimator_tags_renamed", "check_valid_tag_types", "check_estimator_repr",
+    "check_no_attributes_set_in_init", "check_estimators_unfitted", "check_do_not_raise_errors_in_init_or_set_params",
+    "check_mixin_order", "check_parameters_default_constructible",
+    "check_get_params_invariance", "check_set_params", "check_fit1d",
+}  # fmt: skip
+
+
 @pytest.fixture
 def estimator() -> CodeClassifier:
     return CodeClassifier("tfidf", changes=CHANGES, choose=0.2)
@@ -41,6 +82,39 @@ def test_it_is_made_and_its_parameters_are_as_scikit_learn_wants_them(estimator:
     assert clone(estimator).get_params() == estimator.get_params()
     assert estimator.set_params(recipe="prior").recipe == "prior"
     assert repr(estimator) == "CodeClassifier(changes=('prepare.min_count=1',), choose=0.2, recipe='prior')"
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.filterwarnings("ignore")
+def test_every_check_of_scikit_learn_holds_on_numbers_that_were_put_into_words() -> None:
+    found = check_estimator(Worded(), expected_failed_checks=NOT_FOR_CODERS, on_skip=None)
+    by_status: dict[str, set[str]] = {}
+    for each in found:
+        by_status.setdefault(each["status"], set()).add(each["check_name"])
+    assert by_status.keys() <= {"passed", "skipped", "xfail"}
+    assert by_status["xfail"] == set(NOT_FOR_CODERS)
+    assert by_status.get("skipped", set()) <= {"check_array_api_input"}
+    assert len(by_status["passed"]) >= 35
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.filterwarnings("ignore")
+def test_checks_that_bring_no_numbers_hold_as_it_is_and_numbers_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Left to itself, scikit-learn tries nothing on an estimator of texts."""
+    own = CodeClassifier.__sklearn_tags__
+
+    def as_if_of_numbers(estimator: CodeClassifier) -> Any:
+        tags = own(estimator)
+        tags.input_tags.two_d_array = True
+        return tags
+
+    monkeypatch.setattr(CodeClassifier, "__sklearn_tags__", as_if_of_numbers)
+    found = check_estimator(CodeClassifier("prior"), on_skip=None, on_fail=None)
+    assert {each["check_name"] for each in found if each["status"] == "passed"} >= NEED_NO_NUMBERS
+    refused = [each for each in found if each["status"] == "failed"]
+    assert all(isinstance(each["exception"], ValueError | IndexError | AssertionError) for each in refused)
 
 
 def test_before_fit_it_says_so(estimator: CodeClassifier) -> None:

@@ -19,6 +19,11 @@ def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "site" / "index.html").read_text()
     assert "The first hour" in page
+    for asked in ("own-data", "which-recipe", "report", "explaining", "adding-a-part", "hospital"):
+        assert (tmp_path / "site" / "guide" / asked / "index.html").is_file()
+    for asked in ("models/planted-decoder", "api", "studies"):
+        assert (tmp_path / "site" / asked / "index.html").is_file()
+        assert f'href="{asked}/"' in page  # found from the first page
     assert not re.findall(r'<(?:script|link)[^>]+(?:src|href)="https?://', page)  # it works offline
 
 
@@ -33,8 +38,18 @@ def test_the_reference_is_what_the_package_says_of_itself() -> None:
 
 def test_the_container_has_a_user_without_rights_and_knows_where_kernels_lie() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
-    assert "USER 10001" in lines
+    users = [line.split()[1] for line in lines if line.startswith("USER ")]
+    assert users == ["10001:10001"]  # a number, which clusters can tell from root
+    assert lines.index("USER 10001:10001") > max(n for n, line in enumerate(lines) if line.startswith(("RUN", "COPY")))
     assert any("NUMBA_CACHE_DIR=" in line for line in lines)
+
+
+def test_the_container_file_pleases_its_linter() -> None:
+    linter = Path(sys.executable).with_name("hadolint")
+    if not linter.is_file():
+        pytest.skip("hadolint is not installed")
+    done = subprocess.run([linter, "--no-color", ROOT / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_citation_names_this_version() -> None:

@@ -1,14 +1,17 @@
-"""MLflow is told of knobs, figures and epochs where it is asked for, and of no word of a note."""
+"""MLflow and TensorBoard are told of knobs, figures and epochs, and of no word of a note."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from plant.cli.main import main
+from plant.steps.log import TrainingLog
+from plant.train.history import ClassifierEpoch
 from tests.made_up import notes_of
 
 
@@ -62,3 +65,29 @@ def test_a_missing_package_is_told_before_any_work(
     assert ended(tmp_path, "--mlflow", "x") == 2
     assert "pip install mlflow" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_tensorboard_is_told_of_epochs_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float, int]] = []
+
+    class Writer:
+        """Stands for the writer of events."""
+
+        def __init__(self, folder: str) -> None:
+            assert folder == str(tmp_path / "events" / "plant-cnn")
+
+        def __enter__(self) -> "Writer":
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            told.append(("closed", 0.0, 0))
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            told.append((name, value, step))
+
+    module = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    epoch = ClassifierEpoch(2, "whole", 0.5, {"MAP": 0.25}, 1.0)
+    TrainingLog(tmp_path / "training.jsonl", tmp_path / "events").write("plant-cnn", epoch)
+    assert told == [("loss", 0.5, 2), ("choosing notes/MAP", 0.25, 2), ("closed", 0.0, 0)]

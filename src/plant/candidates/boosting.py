@@ -24,7 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from plant.errors import ArtifactError
-from plant.store.checks import check_length, check_numbers, check_starts
+from plant.store.checks import check_length, check_numbers, check_shape, check_starts
 from plant.types import Progress, silent
 
 MOST_BINS = 255
@@ -91,6 +91,8 @@ def fit_trees(
 
 def log_odds(trees: Trees, X: Float32[np.ndarray, "row feature"]) -> Float64[np.ndarray, "row"]:
     """F(x) of each row."""
+    if len(trees.feature) and X.shape[1] != trees.n_features:
+        raise ArtifactError("the trees of the folder were grown over other features: make it again")
     found = np.full(len(X), trees.base)
     nodes = (trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left, trees.value, trees.starts)
     _score(np.ascontiguousarray(X), *nodes, found)
@@ -127,9 +129,13 @@ def _check(trees: Trees) -> None:
     """Refuse nodes that lead out of the table, or back: rows would be led around for ever."""
     nodes = len(trees.feature)
     check_starts("starts", trees.starts, nodes)
+    if bool((np.diff(trees.starts) == 0).any()):
+        raise ArtifactError("starts of the folder has a tree without a node: make it again")
     check_numbers("feature", trees.feature, trees.n_features, least=-1)
     inner = np.flatnonzero(trees.feature >= 0)
-    for name in ("threshold", "left", "right", "missing_left", "value"):
+    for name, kinds in (("threshold", "f"), ("value", "f"), ("gain", "f"), ("missing_left", "b")):
+        check_shape(name, getattr(trees, name), (nodes,), kinds)
+    for name in ("left", "right"):
         check_length(name, getattr(trees, name), nodes)
     for name in ("left", "right"):
         check_numbers(name, getattr(trees, name)[inner], nodes)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plant.candidates.packing import Arrays, packed_strings, unpacked_strings
 from plant.candidates.words import folded
+from plant.store.checks import check_shape
 from plant.types import Progress, silent
 
 SIZES = (64, 256, 1024)
@@ -66,7 +67,9 @@ def cluster_words(
 
 def unpack_clusters(arrays: Mapping[str, NDArray[Any]]) -> WordClusters:
     """What `pack` took apart."""
-    return WordClusters(unpacked_strings("words", arrays), arrays["numbers"])
+    words, numbers = unpacked_strings("words", arrays), arrays["numbers"]
+    check_shape("numbers", numbers, (len(SIZES), len(words)), "i")
+    return WordClusters(words, numbers)
 
 
 def k_means(points: Float32[np.ndarray, "point size"], k: int, *, rounds: int, seed: int) -> NDArray[np.int64]:

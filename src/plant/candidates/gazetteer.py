@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plant.candidates.packing import Arrays
 from plant.candidates.phrases import Matches, Phrases, Tokens, gather_phrases, unpack_phrases
-from plant.store.checks import check_length
+from plant.store.checks import check_shape
 
 Spans = Collection[tuple[int, int]]
 """Marked words of a note, `first` and `last` (excluded); each span once, for however many codes it was marked."""
@@ -74,8 +74,8 @@ def fit_gazetteer(notes: Sequence[Tokens], spans: Sequence[Spans]) -> Gazetteer:
 def unpack_gazetteer(arrays: Mapping[str, NDArray[Any]]) -> Gazetteer:
     """What `pack` took apart."""
     phrases = unpack_phrases(arrays)
-    check_length("marked", arrays["marked"], len(phrases))
-    check_length("standing", arrays["standing"], len(phrases))
+    check_shape("marked", arrays["marked"], (len(phrases),), "i")
+    check_shape("standing", arrays["standing"], (len(phrases),), "i")
     return Gazetteer(phrases, arrays["marked"], arrays["standing"])
 
 

@@ -12,7 +12,7 @@ from plant.candidates.name_table import NameTable
 from plant.candidates.names import Namer, NamerOptions, Values
 from plant.candidates.ridge import Ridge
 from plant.candidates.wording import VectorOptions, Wording, fit_vectors
-from plant.store.checks import check_starts
+from plant.store.checks import check_numbers, check_shape, check_starts
 from plant.store.ragged import Ragged, offsets
 
 LINE = "\n"  # stands in no word and no code
@@ -43,7 +43,12 @@ def unpack_namer(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     given = options["options"]
     vectors = VectorOptions(**{**given["vectors"], "sizes": tuple(given["vectors"]["sizes"])})
     own = NamerOptions(**{**given, "vectors": vectors})
-    taught = _unpacked_table(arrays, "taught", own.vectors)
+    n_codes = len(options["codes"])
+    check_shape("notes", arrays["notes"], (n_codes,), "iu")
+    check_shape("in_book", arrays["in_book"], (n_codes,), "b")
+    taught = _unpacked_table(arrays, "taught", own.vectors, n_codes=n_codes)
+    check_shape("means", arrays["means"], (sum(map(len, options["values"])),))
+    check_shape("coefficients", arrays["coefficients"], (len(taught), len(arrays["means"])))
     further = replace(own.vectors, sizes=tuple(options["further_sizes"]))
     return Namer(
         system=options["system"],
@@ -52,7 +57,7 @@ def unpack_namer(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
         in_book=arrays["in_book"],
         values=Values(tuple(tuple(values) for values in options["values"])),
         taught=taught,
-        further=_unpacked_table(arrays, "further", further, beside=taught),
+        further=_unpacked_table(arrays, "further", further, n_codes=n_codes, beside=taught),
         ridge=Ridge(arrays["coefficients"], arrays["means"]),
         options=own,
     )
@@ -74,17 +79,28 @@ def _packed_table(table: NameTable, place: str) -> dict[str, NDArray[Any]]:
 
 
 def _unpacked_table(
-    arrays: Mapping[str, NDArray[Any]], place: str, options: VectorOptions, beside: NameTable | None = None
+    arrays: Mapping[str, NDArray[Any]],
+    place: str,
+    options: VectorOptions,
+    *,
+    n_codes: int,
+    beside: NameTable | None = None,
 ) -> NameTable:
     written = bytes(arrays[f"{place}.words"]).decode()
     words = written.split(LINE) if written else []
     starts = offsets(arrays[f"{place}.lengths"])
+    for way in ("folded", "stems"):
+        check_starts(f"{place}.lengths", starts, len(arrays[f"{place}.{way}"]))
+        check_numbers(f"{place}.{way}", arrays[f"{place}.{way}"], len(words))
     folded, stems = (_rows(words, Ragged(arrays[f"{place}.{way}"], starts)) for way in ("folded", "stems"))
     wordings: tuple[Wording, ...] = tuple(zip(folded, stems, strict=True))
-    check_starts(f"{place}.code_starts", arrays[f"{place}.code_starts"], len(arrays[f"{place}.codes"]))
+    codes = arrays[f"{place}.codes"]
+    check_starts(f"{place}.code_starts", arrays[f"{place}.code_starts"], len(codes), rows=len(wordings))
+    check_numbers(f"{place}.codes", codes, n_codes)
+    check_shape(f"{place}.counts", arrays[f"{place}.counts"], (len(codes),), "iu")
     return NameTable(
         wordings=wordings,
-        codes=Ragged(arrays[f"{place}.codes"], arrays[f"{place}.code_starts"]),
+        codes=Ragged(codes, arrays[f"{place}.code_starts"]),
         counts=arrays[f"{place}.counts"],
         vectors=fit_vectors(wordings, options, beside=beside.vectors if beside else None),
     )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plant.store.checks import check_numbers, check_starts
+from plant.store.checks import check_numbers, check_shape, check_starts
 from plant.store.ragged import offsets
 
 MOST_NOTES = 5_000  # beyond, the kernel is too large; the judge then does without
@@ -52,12 +52,18 @@ class NoteRegression:
         return {"stems": list(self.stems)}, arrays
 
 
-def unpack_regression(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoteRegression:
+def unpack_regression(
+    options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, n_codes: int
+) -> NoteRegression:
     """The regression that `pack` took apart."""
     stems = tuple(options["stems"])
     shape = (len(arrays["starts"]) - 1, len(stems))
     check_starts("starts", arrays["starts"], len(arrays["columns"]))
     check_numbers("columns", arrays["columns"], len(stems))
+    check_shape("values", arrays["values"], (len(arrays["columns"]),))
+    check_shape("weights", arrays["weights"], (len(stems),))
+    check_shape("answers", arrays["answers"], (shape[0], len(arrays["shares"])))
+    check_shape("shares", arrays["shares"], (n_codes,))
     rows = csr_array((arrays["values"], arrays["columns"], arrays["starts"]), shape=shape)
     return NoteRegression(stems, arrays["weights"], rows, arrays["answers"], arrays["shares"])
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plant.candidates.gazetteer import Spans
 from plant.candidates.packing import Arrays, packed_strings, unpacked_strings
+from plant.store.checks import check_shape
 
 SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])  # between buckets of shares
 OCCURRENCES = np.array([2, 5, 20])  # between buckets of how far a share can be trusted
@@ -59,7 +60,9 @@ def fit_rates(notes: Sequence[Sequence[str]], spans: Sequence[Spans]) -> Rates:
 
 def unpack_rates(arrays: Mapping[str, NDArray[Any]]) -> Rates:
     """What `pack` took apart."""
-    return Rates(unpacked_strings("stems", arrays), arrays["counts"])
+    stems = unpacked_strings("stems", arrays)
+    check_shape("counts", arrays["counts"], (4, len(stems)), "i")
+    return Rates(stems, arrays["counts"])
 
 
 def _counts(numbers: NDArray[np.int64], own: Spans, n_stems: int) -> NDArray[np.int64]:

@@ -91,12 +91,13 @@ class Reader:
 
 def unpack_reader(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Reader:
     """The reader that `pack` took apart."""
-    regression = options["regression"]
+    regression, codes = options["regression"], tuple(options["codes"])
+    regressed = part("regression", arrays)
     return Reader(
         unpack_finder(options["finder"], part("finder", arrays)),
         unpack_namer(options["namer"], part("namer", arrays)),
-        None if regression is None else unpack_regression(regression, part("regression", arrays)),
-        tuple(options["codes"]),
+        None if regression is None else unpack_regression(regression, regressed, n_codes=len(codes)),
+        codes,
         options["language"],
         np.array(arrays["seen"]),
     )

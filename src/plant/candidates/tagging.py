@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from plant.candidates.chain import Chain, Sequences, best_paths, fit_chain, marginals
 from plant.candidates.keys import free_slots, slot_of
 from plant.candidates.packing import Arrays, packed_strings, part, under, unpacked_strings
+from plant.errors import ArtifactError
+from plant.store.checks import check_shape
 from plant.types import Progress, silent
 
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
@@ -168,6 +170,16 @@ class Tagger:
 def unpack_tagger(arrays: Mapping[str, NDArray[Any]]) -> Tagger:
     """What `pack` took apart."""
     features, chain = part("features", arrays), part("chain", arrays)
+    check_shape("features.keys", features["keys"], (len(features["keys"]),), "i")
+    check_shape("features.sizes", features["sizes"], (len(KINDS),), "i")
+    check_shape("features.weights", features["weights"], (len(features["keys"]), N_TAGS))
+    check_shape("chain.transitions", chain["transitions"], (N_TAGS, N_TAGS))
+    for name in ("starts", "ends"):
+        check_shape(f"chain.{name}", chain[name], (N_TAGS,))
+    moves = allowed_moves()
+    for name, allowed in (("transitions", moves), ("starts", moves[OUTSIDE]), ("ends", moves[:, OUTSIDE])):
+        if not np.where(allowed, np.isfinite(chain[name]), np.isneginf(chain[name])).all():
+            raise ArtifactError(f"chain.{name} of the folder allows what must not follow: make it again")
     table = FeatureTable(features["keys"], features["sizes"])
     weighed = Chain(features["weights"], chain["transitions"], chain["starts"], chain["ends"])
     return Tagger(unpack_alphabet(part("alphabet", arrays)), table, weighed)
@@ -200,8 +212,8 @@ def fit_tagger(
         n_features=len(table.keys),
         n_tags=N_TAGS,
         allowed=allowed_moves(),
-        allowed_starts=np.isin(np.arange(N_TAGS), (OUTSIDE, BEGIN, SINGLE)),
-        allowed_ends=np.isin(np.arange(N_TAGS), (OUTSIDE, END, SINGLE)),
+        allowed_starts=allowed_moves()[OUTSIDE],  # a sentence begins and ends as if there were words outside around it
+        allowed_ends=allowed_moves()[:, OUTSIDE],
         l1=l1,
         l2=l2,
         iterations=iterations,

@@ -79,8 +79,9 @@ def local_codes_sentence(facts: Mapping[str, Any]) -> str:
 def languages_sentence(notes: str, names: str) -> str:
     """What names of codes in another language than the notes are worth."""
     return (
-        f"the notes are {notes}, the names of their codes {names}: recipes that match names gain little; give names in "
-        f"{notes} with --codebook, or take a recipe without names, such as tfidf"
+        f"the notes are {notes}, the names of their codes {names}: they gain little, and choosing notes (--choose 0.1) "
+        f"decide whether they are believed; give names in {notes} with --codebook, or take a recipe that can do "
+        "without, such as plant-cnn"
     )
 
 

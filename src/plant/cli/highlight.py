@@ -9,6 +9,7 @@ from textwrap import shorten
 from plant.types import Evidence, Prediction, ScoredCode
 
 CONTEXT = 60  # characters of the note on either side of lit words in a terminal
+PHRASES, PHRASE = 4, 60  # shown below a code, and their characters
 BOLD, LIT, PLAIN = "\x1b[1m", "\x1b[30;43m", "\x1b[0m"
 
 PAGE = """<!doctype html>
@@ -121,7 +122,18 @@ def _label(number: int, scored: ScoredCode) -> str:
     state = "" if scored.accepted else ' class="refused"'
     name = f"<b>{escape(scored.code)}</b> {escape(scored.description)} — {scored.probability:.3f}"
     warning = f'<br><span class="said warned">{escape(words)}</span>' if (words := _warning(scored)) else ""
-    return f'<label for="k{number}"{state}>{name}{warning}</label>'
+    phrases = f'<br><span class="said">{said}</span>' if (said := _phrases(scored.evidence)) else ""
+    return f'<label for="k{number}"{state}>{name}{phrases}{warning}</label>'
+
+
+def _phrases(evidence: Sequence[Evidence]) -> str:
+    """The first few words that speak for a code, each with what is said around it."""
+    said = [f"“{shorten(_flat(own.text), PHRASE)}”{_around(own)}" for own in evidence]
+    return escape(" · ".join(list(dict.fromkeys(said))[:PHRASES]))
+
+
+def _around(evidence: Evidence) -> str:
+    return f" ({', '.join(evidence.cues)})" if evidence.cues else ""
 
 
 def _warning(scored: ScoredCode) -> str:

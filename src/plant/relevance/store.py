@@ -69,7 +69,7 @@ def load_relevance(path: Path | str) -> Named[Relevance]:
         **{name: artifact.tensors[name] for name in ARRAYS},
     )
     check_length("tokens", relevance.tokens, len(relevance.codes))
-    check_numbers("tokens", relevance.tokens, relevance.n_tokens)
+    check_numbers("tokens", relevance.tokens, relevance.n_tokens, axes=2)
     return Named(relevance, files)
 
 

@@ -22,9 +22,9 @@ def check_starts(name: str, starts: NDArray[Any], n_values: int, *, rows: int | 
         raise ArtifactError(f"{name} of the folder has {len(starts) - 1:,} rows where {rows:,} belong: make it again")
 
 
-def check_numbers(name: str, numbers: NDArray[Any], below: int, *, least: int = 0) -> None:
+def check_numbers(name: str, numbers: NDArray[Any], below: int, *, least: int = 0, axes: int = 1) -> None:
     """Refuse numbers of words, codes or rows that point out of their table."""
-    whole = numbers.dtype.kind in "iu"
+    whole = numbers.dtype.kind in "iu" and numbers.ndim == axes
     if not whole or (numbers.size and (int(numbers.min()) < least or int(numbers.max()) >= below)):
         raise ArtifactError(f"{name} of the folder points out of a table of {below:,}: make it again")
 
@@ -35,6 +35,12 @@ def check_length(name: str, array: NDArray[Any], length: int, *, finite: bool = 
         raise ArtifactError(f"{name} of the folder has another length than {length:,}: make it again")
     if finite and (array.dtype.kind not in "fiu" or not bool(np.isfinite(array).all())):
         raise ArtifactError(f"{name} of the folder has values that are no numbers: make it again")
+
+
+def check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...], kinds: str = "f") -> None:
+    """Refuse an array of another shape, or of another kind of values, which no kernel was made for."""
+    if array.shape != shape or array.dtype.kind not in kinds:
+        raise ArtifactError(f"{name} of the folder has another shape or type than it must have: make it again")
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
+from plant.errors import ArtifactError
 from plant.nn.host import plain_torch_asked
-from plant.nn.reading.forms import DECODERS, ENCODERS, ArrayDecoder, ArrayEncoder, Kept, Said
+from plant.nn.reading.forms import ANY_SIZE, DECODERS, ENCODERS, ArrayDecoder, ArrayEncoder, Kept, Said
 from plant.systems.system import FORMS, FittedSystem, Growth, PackedSystem, Reading, under
 from plant.systems.widened import widened
 
@@ -77,7 +78,7 @@ class ArraySystem:
         return self.whole.pack()
 
 
-def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem]) -> ArraySystem | None:
+def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem], *, words: int) -> ArraySystem | None:
     """The system of a packed classifier, if its parts have such forms; `unpack` makes the classifier itself."""
     if FORMS not in packed.options:
         return None
@@ -85,13 +86,12 @@ def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem]) -> Ar
         name: Kept(*(under(packed.arrays, place) for place in (f"weights.{name}.", "given.", f"constants.{name}.")))
         for name in ("encoder", "decoder")
     }
-    encoder, decoder = (packed.options[FORMS][name] for name in kept)
-    return ArraySystem(
-        ENCODERS[encoder["form"]](encoder, kept["encoder"]),
-        DECODERS[decoder["form"]](decoder, kept["decoder"]),
-        matches_names="names" in packed.options["given"],
-        unpack=unpack,
-    )
+    forms = packed.options[FORMS]
+    encoder = ENCODERS[forms["encoder"]["form"]](forms["encoder"], kept["encoder"])
+    decoder = DECODERS[forms["decoder"]["form"]](forms["decoder"], kept["decoder"])
+    if min(encoder.n_words, decoder.n_words) < words or decoder.input_size not in (ANY_SIZE, encoder.size):
+        raise ArtifactError("the arrays of the folder do not fit its vocabulary, or one another: make it again")
+    return ArraySystem(encoder, decoder, matches_names="names" in packed.options["given"], unpack=unpack)
 
 
 def whole_system(system: FittedSystem) -> FittedSystem:

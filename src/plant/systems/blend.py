@@ -11,6 +11,7 @@ from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
 from plant.evaluate.choosing.blend import Blend, blended, fit_blend
 from plant.evaluate.choosing.calibration import logits_of
+from plant.store.checks import check_shape
 from plant.systems.system import UNSEEN, FittedSystem, Growth, PackedSystem, Reading, probabilities
 
 MEAN, BLEND = "mean", "blend"
@@ -109,7 +110,9 @@ def blended_on(systems: tuple[FittedSystem, ...], view: TrainingView, choosing: 
     return MembersSystem(systems, log_odds, fit_blend(scores, log_odds, choosing.targets(len(view.codes))))
 
 
-def unpack_blend(packed: PackedSystem, members: tuple[FittedSystem, ...]) -> MembersSystem:
+def unpack_blend(packed: PackedSystem, members: tuple[FittedSystem, ...], *, labels: int) -> MembersSystem:
     """The blend that `pack` took apart."""
     blend = Blend(np.array(packed.arrays["weights"]), packed.options["trust"], packed.options["shift"])
+    check_shape("weights", blend.weights, (len(members),))
+    check_shape("log_odds", packed.arrays["log_odds"], (labels,))
     return MembersSystem(members, np.array(packed.arrays["log_odds"]), blend)

@@ -18,6 +18,7 @@ from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import logits_of
 from plant.recipe.schema import Bow
 from plant.relevance.relevance import Relevance
+from plant.store.checks import check_length, check_numbers, check_shape, check_starts
 from plant.store.ragged import Ragged
 from plant.systems.judging import judged, text_features
 from plant.systems.neighbours import HALF_NAMED, KINDS, MANY_NAMES, SHARP, Found, Names, gather, name_stems, nearest
@@ -333,7 +334,7 @@ def unpack_bow(packed: PackedSystem, known: Known) -> BowSystem:
     def group(prefix: str, fields: Sequence[str]) -> dict[str, NDArray[Any]]:
         return {name: arrays[f"{prefix}_{name}"] for name in fields}
 
-    return BowSystem(
+    bow = BowSystem(
         inverse=arrays["inverse"],
         listed=ListedWeights(**group("listed", ("starts", "labels", "weights", "biases"))),
         log_odds=arrays["log_odds"],
@@ -344,6 +345,33 @@ def unpack_bow(packed: PackedSystem, known: Known) -> BowSystem:
         join=arrays["join"],
         judge=unpack(packed.options["judge"], group("judge", TREES)),
     )
+    _check(bow, words=len(known.vocab), labels=len(known.codes))
+    return bow
+
+
+def _check(bow: BowSystem, *, words: int, labels: int) -> None:
+    """Refuse what compiled walks would follow out of their tables."""
+    listed, fitted, names = bow.listed, bow.fitted, bow.names
+    check_shape("inverse", bow.inverse, (words,))
+    check_shape("log_odds", bow.log_odds, (labels,))
+    check_shape("join", bow.join, (WHOLE_NAME + 1,))
+    check_starts("listed_starts", listed.starts, len(listed.labels), rows=words)
+    check_numbers("listed_labels", listed.labels, labels)
+    check_shape("listed_weights", listed.weights, (len(listed.labels),))
+    check_shape("listed_biases", listed.biases, (labels,))
+    check_starts("fitted_starts", fitted.starts, len(fitted.tokens))
+    check_numbers("fitted_tokens", fitted.tokens, words)
+    check_shape("fitted_values", fitted.values, (len(fitted.tokens),))
+    check_starts("fitted_label_starts", bow.fitted_labels.starts, len(bow.fitted_labels.values), rows=len(fitted))
+    check_numbers("fitted_labels", bow.fitted_labels.values, labels)
+    check_length("names_stems", names.stems, words)
+    check_numbers("names_stems", names.stems, len(names.starts) - 1, least=-1)
+    check_starts("names_starts", names.starts, len(names.names))
+    check_numbers("names_names", names.names, len(names.labels))
+    check_shape("names_weights", names.weights, (len(names.names),))
+    check_numbers("names_labels", names.labels, labels)
+    if not 0 <= bow.neighbours <= max(len(fitted), len(bow.fitted_labels)):
+        raise ArtifactError("neighbours of the folder are more than its texts: make it again")
 
 
 def _probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:

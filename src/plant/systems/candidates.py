@@ -22,6 +22,7 @@ from plant.codes.parts import code_parts
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
+from plant.store.checks import check_shape
 from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, Reading
 from plant.types import Evidence
 
@@ -207,6 +208,7 @@ def columns_of(lister: Lister, coding: str) -> Columns:
 def unpack_candidates(packed: PackedSystem, known: Known, scorers: tuple[FittedSystem, ...]) -> CandidatesSystem:
     """The system that `pack` took apart."""
     options: Mapping[str, Any] = packed.options
+    check_shape("shares", packed.arrays["shares"], (len(known.codes),))
     return CandidatesSystem(
         reader=unpack_reader(options["reader"], packing.part("reader", packed.arrays)),
         judge=unpack_judge(options["judge"], packing.part("judge", packed.arrays)),

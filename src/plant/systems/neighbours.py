@@ -157,7 +157,7 @@ def _nearest(starts, tokens, values, post_starts, post_texts, post_values, n_fit
                 continue
             for entry in range(post_starts[token], post_starts[token + 1]):
                 text = post_texts[entry]
-                if sums[text] == 0:
+                if sums[text] == 0 and met < n_fitted:  # sums of values that cancel may be 0 again
                     touched[met] = text
                     met += 1
                 sums[text] += value * post_values[entry]

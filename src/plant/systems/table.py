@@ -46,7 +46,7 @@ def _unpack_classifier(packed: PackedSystem, known: Known) -> FittedSystem:
         return whole()
     from plant.systems.array_classifier import array_system  # numba
 
-    return array_system(packed, whole) or whole()
+    return array_system(packed, whole, words=len(known.vocab)) or whole()
 
 
 def _unpack_dictionary(packed: PackedSystem, known: Known) -> FittedSystem:
@@ -67,7 +67,7 @@ def _unpack_widened(packed: PackedSystem, known: Known) -> WidenedSystem:
 
 
 UNPACK: Mapping[str, Unpack] = {
-    BLEND: lambda packed, known: unpack_blend(packed, _parts(packed, known)),
+    BLEND: lambda packed, known: unpack_blend(packed, _parts(packed, known), labels=len(known.codes)),
     "candidates": _unpack_candidates,
     "classifier": _unpack_classifier,
     "dictionary": _unpack_dictionary,

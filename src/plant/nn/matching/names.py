@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.errors import ArtifactError
+from plant.store.checks import check_length, check_numbers, check_starts
+
 
 @dataclass(frozen=True)
 class Names:
@@ -41,6 +44,17 @@ def unpack_names(arrays: Mapping[str, NDArray[Any]]) -> Names:
     flat = {name: np.array(array) for name, array in arrays.items() if name != "sizes"}
     n_trained, n_labels, n_words = arrays["sizes"].tolist()
     return Names(**flat, n_trained=n_trained, n_labels=n_labels, n_words=n_words)
+
+
+def check_names(names: Names, *, words: int, labels: int) -> None:
+    """Refuse names whose words or labels lie out of their tables."""
+    check_starts("names.starts", names.starts, len(names.words), rows=len(names))
+    check_numbers("names.words", names.words, words)
+    check_numbers("names.labels", names.labels, labels)
+    check_length("names.support", names.support, len(names))
+    check_length("names.log_odds", names.log_odds, len(names))
+    if not (0 <= names.n_trained <= len(names) and 0 <= names.n_labels <= labels and 0 <= names.n_words <= words):
+        raise ArtifactError("names.sizes of the folder do not fit its names: make it again")
 
 
 def with_names(names: Names, further: Names) -> Names:

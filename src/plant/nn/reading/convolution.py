@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plant.nn.reading.forms import Array, Facts, Integers, Kept
+from plant.store.checks import check_shape
 
 TOGETHER = 2048  # positions whose windows are laid out at once: they stay in the cache, however long a note is
 
@@ -40,6 +41,14 @@ class ConvolvedWords:
     activate: Callable[[Array], Array]
     residual: bool
 
+    @property
+    def n_words(self) -> int:
+        return len(self.words)
+
+    @property
+    def size(self) -> int:
+        return sum(len(layer.bias) for layer in self.layers) + self.words.shape[1] * self.residual
+
     def states_at(self, tokens: Integers, positions: Integers) -> Array:
         words = np.asarray(self.words[tokens])
         states = [self.activate(layer.at(words, positions)) for layer in self.layers]
@@ -50,13 +59,16 @@ def convolved_words(facts: Facts, kept: Kept) -> ConvolvedWords:
     """The encoder from a coder's weights; `facts` are `activation` and `residual`."""
     n_layers = sum(name.startswith("convolutions.") and name.endswith(".weight") for name in kept.weights)
     layers = tuple(_layer(kept, f"convolutions.{number}.convolution") for number in range(n_layers))
-    return ConvolvedWords(
-        kept.weights["words.table.weight"], layers, ACTIVATIONS[facts["activation"]], facts["residual"]
-    )
+    words = kept.weights["words.table.weight"]
+    check_shape("words.table.weight", words, (len(words), words.shape[1]))
+    return ConvolvedWords(words, layers, ACTIVATIONS[facts["activation"]], bool(facts["residual"]))
 
 
 def _layer(kept: Kept, name: str) -> Layer:
     weights = kept.weights[f"{name}.weight"]  # [size, input, kernel]
+    size, kernel = kept.weights["words.table.weight"].shape[1], weights.shape[-1]
+    check_shape(f"{name}.weight", weights, (len(weights), size, kernel))
+    check_shape(f"{name}.bias", kept.weights[f"{name}.bias"], (len(weights),))
     turned = np.ascontiguousarray(weights.transpose(2, 1, 0)).reshape(-1, len(weights))
     return Layer(turned, np.array(kept.weights[f"{name}.bias"]), weights.shape[2])
 

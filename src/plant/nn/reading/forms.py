@@ -15,11 +15,22 @@ from plant.registry import Importable
 Array = NDArray[Any]
 Integers = NDArray[np.integer]
 Facts = Mapping[str, Any]
+ANY_SIZE = -1
 
 
 @runtime_checkable
 class ArrayEncoder(Protocol):
     """An encoder that only reads."""
+
+    @property
+    def n_words(self) -> int:
+        """How many words it knows."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The size of a state."""
+        ...
 
     def states_at(self, tokens: Integers, positions: Integers) -> Array:
         """The states of some positions of a note, [position, size]."""
@@ -36,6 +47,16 @@ class Said(NamedTuple):
 @runtime_checkable
 class ArrayDecoder(Protocol):
     """A decoder that only reads; it asks the encoder for the states that it needs."""
+
+    @property
+    def n_words(self) -> int:
+        """How many words it knows."""
+        ...
+
+    @property
+    def input_size(self) -> int:
+        """The size of the states that it takes; `ANY_SIZE` where it looks at none."""
+        ...
 
     def read(self, notes: Sequence[Integers], encoder: ArrayEncoder) -> Said:
         """What notes, given by their tokens, say for all labels; a note says the same beside any others."""

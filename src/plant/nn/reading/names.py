@@ -1,15 +1,17 @@
 """Interaction matching for coders that only read: `plant.nn.decoders.interaction` with fixed vectors, in numpy."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plant.nn.matching.kept import joined
-from plant.nn.matching.names import unpack_names
+from plant.nn.matching.names import check_names, unpack_names
 from plant.nn.matching.placed import Placed, best_per_label, matches_in, placed
 from plant.nn.matching.search import Matching, Phrases, Similar, phrases_of
-from plant.nn.reading.forms import Array, ArrayEncoder, Facts, Integers, Kept, Said, as_distribution
+from plant.nn.reading.forms import ANY_SIZE, Array, ArrayEncoder, Facts, Integers, Kept, Said, as_distribution
+from plant.store.checks import check_numbers, check_shape, check_starts
 
 TINY = 1e-8  # the least length of a vector
 EDGE = 1e-6  # how near to 0 and 1 a probability may come
@@ -18,6 +20,9 @@ EDGE = 1e-6  # how near to 0 and 1 a probability may come
 @dataclass(frozen=True)
 class NoStates:
     """Of notes whose words alone are looked at."""
+
+    n_words = sys.maxsize
+    size = 0
 
     def states_at(self, tokens: Integers, positions: Integers) -> Array:
         return np.zeros((len(positions), 0), np.float32)
@@ -42,6 +47,12 @@ class NamedLabels:
     prior: Array  # [label]
     absent: float
     logit: str  # of the mean cosine: weighted, sigmoid or plain
+
+    input_size = ANY_SIZE
+
+    @property
+    def n_words(self) -> int:
+        return len(self.words)
 
     def read(self, notes: Sequence[Integers], encoder: ArrayEncoder) -> Said:
         tokens = [note.astype(np.int64) for note in notes]
@@ -93,16 +104,25 @@ def named_labels(facts: Facts, kept: Kept) -> NamedLabels:
     names = unpack_names(
         {name.removeprefix("names."): array for name, array in kept.given.items() if name.startswith("names.")}
     )
-    weights, prior = (np.array(kept.weights[name]) for name in ("weights", "prior"))
+    weights, prior, words = (kept.weights[name] for name in ("weights", "prior", "words"))
+    check_shape("prior", prior, (len(prior),))
+    check_shape("weights", weights, (len(names),))
+    check_shape("words", words, (len(words), words.shape[1]))
+    check_names(names, words=len(words), labels=len(prior))
+    phrases = phrases_of(names)
+    similar = Similar(*(np.array(kept.constants[name]) for name in Similar._fields))
+    check_starts("starts", similar.starts, len(similar.words), rows=len(words))
+    check_numbers("words", similar.words, len(phrases.distinct))
+    check_shape("values", similar.values, (len(similar.words),))
     return NamedLabels(
-        phrases=phrases_of(names),
+        phrases=phrases,
         matching=Matching(**facts["matching"]),
-        similar=Similar(*(np.array(kept.constants[name]) for name in Similar._fields)),
+        similar=similar,
         name_labels=names.labels,
-        words=kept.weights["words"],
-        weights=weights,
+        words=words,
+        weights=np.array(weights),
         scale=float(kept.weights["scale"]),
-        prior=prior,
+        prior=np.array(prior),
         absent=float(kept.weights["absent"]),
         logit=facts["logit"],
     )

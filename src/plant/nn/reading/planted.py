@@ -6,11 +6,13 @@ from itertools import accumulate
 
 import numpy as np
 
+from plant.errors import ArtifactError
 from plant.nn.planting import listed_kernels as kernels
 from plant.nn.planting.listed_look import Constants, ListedStep, Look, Rooms, evidence_of_all, look_of, see
 from plant.nn.planting.listed_notes import ListedNotes, read_notes
 from plant.nn.reading.forms import Array, ArrayEncoder, Facts, Integers, Kept, Said, as_distribution
 from plant.relevance.relevance import TokenRelevance, lists_by_token
+from plant.store.checks import check_numbers, check_shape
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,14 @@ class ListedLabels:
     k: int
     normalised: bool
 
+    @property
+    def n_words(self) -> int:
+        return len(self.lists.starts) - 1
+
+    @property
+    def input_size(self) -> int:
+        return self.weights.shape[1]
+
     def read(self, notes: Sequence[Integers], encoder: ArrayEncoder) -> Said:
         places = [np.flatnonzero(self._is_listed(tokens)) for tokens in notes]
         listed = [tokens[own] for tokens, own in zip(notes, places, strict=True)]
@@ -89,21 +99,44 @@ def _spread(look: Look, row: int, labels: Integers, places: Integers, length: in
 def listed_labels(facts: Facts, kept: Kept) -> ListedLabels:
     """The decoder from a coder's weights and relevance; `facts` are `listed`, `k`, `normalised` and `ranker`."""
     tokens, scores = (kept.given[f"relevance.{name}"][:, : facts["listed"]] for name in ("tokens", "scores"))
-    lists = lists_by_token(tokens, scores, n_tokens=len(kept.given["relevance.token_counts"]))
+    n_tokens = len(kept.given["relevance.token_counts"])
     weights, bias, scales = (np.array(kept.weights[name]) for name in ("learned.weights", "learned.bias", "scales"))
-    ranker = RANKERS[facts["ranker"]](kept)
+    check_shape("learned.weights", weights, (len(bias), weights.shape[1]))
+    check_shape("learned.bias", bias, (len(bias),))
+    check_shape("scales", scales, (2,))
+    check_shape("relevance.scores", scores, (len(scores), scores.shape[1]))
+    check_shape("relevance.tokens", tokens, scores.shape, "iu")
+    check_numbers("relevance.tokens", tokens, n_tokens, axes=2)
+    if len(scores) > len(bias):
+        raise ArtifactError("relevance.scores of the folder has more codes than there are: make it again")
+    lists = lists_by_token(tokens, scores, n_tokens=n_tokens)
+    ranker = RANKERS[facts["ranker"]](kept, n_tokens, len(bias))
     constants = Constants(np.full(len(lists.scores), np.nan, lists.scores.dtype), ranker.label_half)
     return ListedLabels(lists, weights, bias, scales, ranker, constants, facts["k"], facts["normalised"])
 
 
-def _bilinear(kept: Kept) -> BilinearScores:
-    return BilinearScores(*_of_ranker(kept, "token_vectors", "token_bias", "label_vectors"))
+def _bilinear(kept: Kept, n_tokens: int, n_labels: int) -> BilinearScores:
+    tokens, bias, labels = _of_ranker(kept, "token_vectors", "token_bias", "label_vectors")
+    _check_vectors(tokens, labels, n_tokens, n_labels)
+    check_shape("ranker.token_bias", bias, (n_tokens,))
+    check_shape("ranker.label_vectors", labels, (n_labels, tokens.shape[1]))
+    return BilinearScores(tokens, bias, labels)
 
 
-def _two_layer(kept: Kept) -> TwoLayerScores:
+def _two_layer(kept: Kept, n_tokens: int, n_labels: int) -> TwoLayerScores:
     names = ("token_vectors", "token_layer", "label_vectors", "label_layer", "hidden_bias", "output")
     tokens, token_layer, labels, label_layer, bias, output = _of_ranker(kept, *names)
+    _check_vectors(tokens, labels, n_tokens, n_labels)
+    check_shape("ranker.token_layer", token_layer, (len(bias), tokens.shape[1]))
+    check_shape("ranker.label_layer", label_layer, (len(bias), labels.shape[1]))
+    check_shape("ranker.hidden_bias", bias, (len(bias),))
+    check_shape("ranker.output", output, (len(bias),))
     return TwoLayerScores(tokens, token_layer, labels @ label_layer.T + bias, output)
+
+
+def _check_vectors(tokens: Array, labels: Array, n_tokens: int, n_labels: int) -> None:
+    check_shape("ranker.token_vectors", tokens, (n_tokens, tokens.shape[1]))
+    check_shape("ranker.label_vectors", labels, (n_labels, labels.shape[1]))
 
 
 def _of_ranker(kept: Kept, *names: str) -> list[Array]:
@@ -111,7 +144,7 @@ def _of_ranker(kept: Kept, *names: str) -> list[Array]:
     return [np.array(kept.weights[f"ranker.{name}"]) for name in names]
 
 
-RANKERS: Mapping[str, Callable[[Kept], BilinearScores | TwoLayerScores]] = {
+RANKERS: Mapping[str, Callable[[Kept, int, int], BilinearScores | TwoLayerScores]] = {
     "bilinear": _bilinear,
     "mlp": _two_layer,
 }
