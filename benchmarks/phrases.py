@@ -1,8 +1,9 @@
 """Evidence as phrases against the words that people marked, beside the spans that phrases are made of.
 
-    python benchmarks/phrases.py RUN [NOTES]
+    python benchmarks/phrases.py RUN [NOTES] [choose|report]
 
-RUN is a run with marked, reported notes, such as CANTEMIST's; accepted codes that people marked are counted.
+RUN is a run with marked notes, such as CANTEMIST's; accepted codes that people marked are counted, of the notes that it
+reports on or of those that it chose by, which are the ones to look at while phrases are changed.
 """
 
 import sys
@@ -21,10 +22,10 @@ from plant.types import Span
 ENOUGH = 0.5  # of the union of two spans that they share to count as the same
 
 
-def main(run: Path, notes: int) -> None:
+def main(run: Path, notes: int, role: Role) -> None:
     """The table of both kinds of evidence."""
     fitted, corpus = load_coder(run / "coder"), load_corpus(run / "corpus")
-    documents = held_out(corpus, Role.REPORT, fitted.codes)
+    documents = held_out(corpus, role, fitted.codes)
     marked = np.flatnonzero(np.diff(documents.evidence_starts))
     rows = marked[np.unique(np.linspace(0, len(marked) - 1, min(notes, len(marked))).astype(int))]
     documents = take(documents, rows)
@@ -79,4 +80,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         print("phrases: needs a run with marked notes, see the head of this file")
     else:
-        main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100)
+        notes, role = (*sys.argv[2:], *("100", "report")[len(sys.argv) - 2 :])
+        main(Path(sys.argv[1]), int(notes), Role[role.upper()])

@@ -8,7 +8,8 @@ phrase, makes it doubtful, or says that it is someone else's or of the past, is 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -80,7 +81,7 @@ def read_text(text: str) -> ReadText:
         ends=words.ends,
         sentences=sentences,
         cues=cue_distances(folded, load_cues(language), sentences=firsts),
-        function_words=frozenset(map(fold, FUNCTION_WORDS.get(language, ()))),
+        function_words=_function_words(language),
         family=in_family[sections.at(words.starts)] if len(words) else np.zeros(0, np.bool_),
     )
 
@@ -93,18 +94,42 @@ def phrases(read: ReadText, evidence: Sequence[Evidence], names: Sequence[str] =
     >>> [(note[one.start : one.end], one.matched) for one in found]
     [('Acute kidney injury', 'Acute kidney injury')]
     """
-    vocabulary = {_stem(word) for name in names for word in _words(name) if word not in read.function_words}
-    grown = [(_grown(read, *_place(read, one), vocabulary), one.weight, one.why) for one in evidence]
-    return tuple(
-        _phrase(read, first, last, weight, why, names)
-        for (first, last), weight, why in sorted(_joined(read, grown), key=lambda one: (-one[1], one[0]))
-        if last > first
-    )
+    return phrases_of_codes(read, [(evidence, names)])[0]
+
+
+def phrases_of_codes(
+    read: ReadText, codes: Sequence[tuple[Sequence[Evidence], Sequence[str]]]
+) -> list[tuple[Phrase, ...]]:
+    """The same for all codes of a note, each with its names: what stands near the phrases is looked up once for all."""
+    placed = [_placed(read, evidence, _stemmed(tuple(names), read.function_words)) for evidence, names in codes]
+    told = iter(_with_cautions(read, [phrase for found in placed for phrase in found]))
+    return [tuple(next(told) for _ in found) for found in placed]
 
 
 def cautioned(read: ReadText, evidence: Sequence[Evidence]) -> tuple[Phrase, ...]:
     """Evidence that is made of whole phrases already, with what changes their meaning."""
-    return tuple(_with_caution(read, Phrase(one.start, one.end, one.weight, why=one.why)) for one in evidence)
+    return tuple(_with_cautions(read, [Phrase(one.start, one.end, one.weight, why=one.why) for one in evidence]))
+
+
+@dataclass(frozen=True)
+class Stemmed:
+    """The names of a code as stems of their words, without function words."""
+
+    names: tuple[tuple[str, frozenset[str]], ...]
+    vocabulary: frozenset[str]
+
+
+@lru_cache(maxsize=1 << 14)
+def _stemmed(names: tuple[str, ...], function_words: frozenset[str]) -> Stemmed:
+    stems = [frozenset(_stem(word) for word in _words(name) if word not in function_words) for name in names]
+    own = tuple((name, stem) for name, stem in zip(names, stems, strict=True) if stem)
+    return Stemmed(own, frozenset().union(*stems))
+
+
+def _placed(read: ReadText, evidence: Sequence[Evidence], names: Stemmed) -> list[Phrase]:
+    grown = [(_grown(read, *_place(read, one), names.vocabulary), one.weight, one.why) for one in evidence]
+    joined = sorted(_joined(read, grown), key=lambda one: (-one[1], one[0]))
+    return [_phrase(read, first, last, weight, why, names) for (first, last), weight, why in joined if last > first]
 
 
 Placed = tuple[tuple[int, int], float, str]
@@ -116,7 +141,7 @@ def _place(read: ReadText, evidence: Evidence) -> tuple[int, int]:
     return first, int(np.searchsorted(read.starts, evidence.end, side="left"))
 
 
-def _grown(read: ReadText, first: int, last: int, vocabulary: set[str]) -> tuple[int, int]:
+def _grown(read: ReadText, first: int, last: int, vocabulary: frozenset[str]) -> tuple[int, int]:
     """A span with the neighbours of its sentence that a name of the code has, without function words at its ends."""
     while (near := _neighbour(read, first - 1, -1, first, vocabulary)) is not None:
         first = near
@@ -129,7 +154,7 @@ def _grown(read: ReadText, first: int, last: int, vocabulary: set[str]) -> tuple
     return first, last
 
 
-def _neighbour(read: ReadText, place: int, step: int, home: int, vocabulary: set[str]) -> int | None:
+def _neighbour(read: ReadText, place: int, step: int, home: int, vocabulary: frozenset[str]) -> int | None:
     """The next word of the names in a direction, where only function words, at most `BETWEEN`, lie before it."""
     passed = 0
     while 0 <= place < len(read.words) and read.sentences[place] == read.sentences[home]:
@@ -162,59 +187,65 @@ def _belong(read: ReadText, end: int, first: int) -> bool:
     return few and first < len(read.words) and bool(read.sentences[end - 1] == read.sentences[first])
 
 
-def _phrase(read: ReadText, first: int, last: int, weight: float, why: str, names: Sequence[str]) -> Phrase:
-    plain = Phrase(int(read.starts[first]), int(read.ends[last - 1]), round(min(1.0, weight), 6), why=why)
-    found = _with_caution(read, plain)
-    return Phrase(
-        found.start, found.end, found.weight, found.caution, found.cue, _held_name(read, first, last, names), why
-    )
+def _phrase(read: ReadText, first: int, last: int, weight: float, why: str, names: Stemmed) -> Phrase:
+    matched = _held_name(read, first, last, names)
+    start, end = int(read.starts[first]), int(read.ends[last - 1])
+    return Phrase(start, end, round(min(1.0, weight), 6), matched=matched, why=why)
 
 
-def _held_name(read: ReadText, first: int, last: int, names: Sequence[str]) -> str:
+def _held_name(read: ReadText, first: int, last: int, names: Stemmed) -> str:
     """The longest name all of whose words, but for function words, stand in the phrase."""
     held = {_stem(word) for word in read.words[first:last]}
-    holds = [
-        (len(own), name)
-        for name in names
-        if (own := {_stem(word) for word in _words(name) if word not in read.function_words}) and own <= held
-    ]
+    holds = [(len(own), name) for name, own in names.names if own <= held]
     return max(holds, key=lambda found: found[0])[1] if holds else ""
 
 
-def _with_caution(read: ReadText, phrase: Phrase) -> Phrase:
-    """The gravest that cues near a phrase say of it; a section on the family is a cue for all that stands in it."""
-    first, last = _place(read, Evidence(phrase.start, phrase.end, "", 0.0))
-    if first >= last:
-        return phrase
+def _with_cautions(read: ReadText, found: Sequence[Phrase]) -> list[Phrase]:
+    """The gravest that cues near each phrase say of it; a section on the family is a cue for all that stands in it."""
+    if not found or not read.words:
+        return list(found)
+    first = np.searchsorted(read.ends, np.array([phrase.start for phrase in found]), side="right")
+    last = np.searchsorted(read.starts, np.array([phrase.end for phrase in found]), side="left")
+    told = dict.fromkeys(np.flatnonzero(first >= last).tolist(), ("", None))  # no word, nothing to say
     for caution, kinds in CAUTIONS.items():
         for kind in kinds:
-            if (cue := _cue(read, kind, first, last)) is not None:
-                return _told(phrase, caution, cue)
-        if caution == "family" and read.family[first]:
-            return _told(phrase, caution, None)
-    return phrase
+            for row, cue in _cues(read, kind, first, last):
+                told.setdefault(row, (caution, cue))
+        if caution == "family":
+            for row in np.flatnonzero(read.family[np.minimum(first, len(read.family) - 1)]).tolist():
+                told.setdefault(row, (caution, None))
+    return [_told(phrase, *told[row]) if row in told else phrase for row, phrase in enumerate(found)]
 
 
 def _told(phrase: Phrase, caution: str, cue: tuple[int, int] | None) -> Phrase:
-    return Phrase(phrase.start, phrase.end, phrase.weight, caution, cue, phrase.matched, phrase.why)
+    return replace(phrase, caution=caution, cue=cue)
 
 
-def _cue(read: ReadText, kind: str, first: int, last: int) -> tuple[int, int] | None:
-    """The characters of the nearest cue of a kind that reaches a phrase."""
-    if kind not in read.cues.kinds:
-        return None
-    before, after = np.array([first]), np.array([last])
-    if not read.cues.reaches(kind, before, after)[0]:
-        return None
-    places = read.cues.places[kind]
+def _cues(
+    read: ReadText, kind: str, first: NDArray[np.integer], last: NDArray[np.integer]
+) -> list[tuple[int, tuple[int, int]]]:
+    """The phrases that a kind of cue reaches, with the characters of the nearest."""
+    if kind not in read.cues.kinds or not len(read.cues.places[kind]):
+        return []
+    rows = np.flatnonzero(read.cues.reaches(kind, first, last))
+    return [(row, _nearest(read, kind, int(first[row]), int(last[row]))) for row in rows.tolist()]
+
+
+def _nearest(read: ReadText, kind: str, first: int, last: int) -> tuple[int, int]:
+    """The characters of the cue of a kind that is nearest to words [first, last), on its side."""
+    places, side = read.cues.places[kind], read.cues.kinds[kind].side
     gap = np.where(
         places[:, 1] <= first, first - places[:, 1], np.where(places[:, 0] >= last, places[:, 0] - last, 9**9)
     )
-    side = read.cues.kinds[kind].side
     gap = np.where((places[:, 0] >= last) & (side == "before"), 9**9, gap)
     gap = np.where((places[:, 1] <= first) & (side == "after"), 9**9, gap)
     begin, end = places[int(gap.argmin())].tolist()
     return int(read.starts[begin]), int(read.ends[end - 1])
+
+
+@cache
+def _function_words(language: str) -> frozenset[str]:
+    return frozenset(map(fold, FUNCTION_WORDS.get(language, ())))
 
 
 def _words(name: str) -> list[str]:

@@ -66,7 +66,7 @@ def new_app(desk: Desk) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Start the coder's line; at the end answer all that is in it, then close the store."""
     desk: Desk = app.state.desk
-    desk.batcher = Batcher(desk.reader.work, most=desk.limits.batch, seen=desk.count_batch)
+    desk.batcher = Batcher(desk.work, most=desk.limits.batch, seen=desk.count_batch)
     desk.batcher.start()
     yield
     desk.closing = True

@@ -6,9 +6,9 @@ slice, and the names that have all words are a product of masks. 98,000 codes ta
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -125,12 +125,22 @@ class Catalogue:
 
     def path(self, code: str) -> list[str]:
         """What a code belongs to, from the chapter down to its category: a line that says where one is."""
+        if code not in self._paths:
+            self._paths[code] = tuple(self._path(code))
+        return list(self._paths[code])
+
+    @cached_property
+    def _paths(self) -> dict[str, tuple[str, ...]]:
+        """Those that were asked for: the same few thousand codes are suggested again and again."""
+        return {}
+
+    def _path(self, code: str) -> Iterator[str]:
         try:
             above = [node for node in ancestors(code, self.system) if node in self.first_name and node != code]
         except CodeError:
-            return []
-        told = [f"{node} {self.title(node)}" for node in reversed(above)]
-        return list(filter(None, [self.chapter(code), *told]))
+            return
+        told = (f"{node} {self.title(node)}" for node in reversed(above))
+        yield from filter(None, (self.chapter(code), *told))
 
     def search(self, query: str, *, limit: int = 20) -> Found:
         """The best codes for what was typed: codes that begin with it, then names that have all its words."""
@@ -248,6 +258,7 @@ def build_catalogue(
     )
 
 
+@cache
 def _short_chapters(system: str) -> Mapping[str, str]:
     """The short name of each chapter's name; systems other than ICD-10-CM have the long ones only."""
     if "icd10cm" not in JOINED.get(system, (system,)):

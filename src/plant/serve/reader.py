@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plant.coder import Coder
 from plant.errors import InputError, PlantError
-from plant.explain.phrases import Phrase, ReadText, cautioned, phrases, read_text
+from plant.explain.phrases import Phrase, ReadText, cautioned, phrases_of_codes, read_text
 from plant.explain.table import EXPLAINERS
 from plant.serve.catalogue import Catalogue
 from plant.serve.schemas import CodeOut, ModelOut, PhraseOut, Place, SectionOut
@@ -86,13 +86,18 @@ class Reader:
     def shown(self, text: str, ranked: Sequence[ScoredCode], catalogue: Catalogue) -> list[CodeOut]:
         """Ranked codes with titles, chapters and phrases, as they go over the wire."""
         read = read_text(text)
-        return [self._shown(read, scored, catalogue) for scored in ranked]
+        found = self._phrases(read, ranked)
+        return [self._shown(scored, own, catalogue) for scored, own in zip(ranked, found, strict=True)]
 
-    def _shown(self, read: ReadText, scored: ScoredCode, catalogue: Catalogue) -> CodeOut:
-        names = self.coder.fitted.codebook.names(scored.code)
-        judged = any(one.why for one in scored.evidence)
-        found = cautioned(read, scored.evidence) if judged else phrases(read, scored.evidence, names)
-        return CodeOut(
+    def _phrases(self, read: ReadText, ranked: Sequence[ScoredCode]) -> list[tuple[Phrase, ...]]:
+        """The evidence of each code as phrases; what was judged as phrases stays as it is."""
+        if any(one.why for scored in ranked for one in scored.evidence):
+            return [cautioned(read, scored.evidence) for scored in ranked]
+        names = self.coder.fitted.codebook.names
+        return phrases_of_codes(read, [(scored.evidence, names(scored.code)) for scored in ranked])
+
+    def _shown(self, scored: ScoredCode, found: Sequence[Phrase], catalogue: Catalogue) -> CodeOut:
+        return CodeOut.model_construct(  # our own values: nothing to check
             code=scored.code,
             title=scored.description or catalogue.title(scored.code) or scored.code,
             chapter=catalogue.chapter(scored.code),
@@ -149,8 +154,8 @@ def _heading(line: str) -> str:
 
 
 def _phrase_out(phrase: Phrase) -> PhraseOut:
-    cue = Place(start=phrase.cue[0], end=phrase.cue[1]) if phrase.cue else None
-    return PhraseOut(
+    cue = Place.model_construct(start=phrase.cue[0], end=phrase.cue[1]) if phrase.cue else None
+    return PhraseOut.model_construct(
         start=phrase.start,
         end=phrase.end,
         weight=phrase.weight,

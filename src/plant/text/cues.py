@@ -8,7 +8,7 @@ The phrases of a language lie in `text/languages/`. Of phrases that overlap the 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Literal, cast
 
@@ -43,6 +43,14 @@ class Cues:
     kinds: Mapping[str, CueKind]
     phrases: Mapping[tuple[str, ...], tuple[str, ...]]
     longest: int  # pieces of a phrase
+
+    @cached_property
+    def longest_from(self) -> Mapping[str, int]:
+        """How many pieces the longest phrase has that begins with a piece: most words of a note begin none."""
+        found: dict[str, int] = {}
+        for first, *others in self.phrases:
+            found[first] = max(found.get(first, 0), 1 + len(others))
+        return found
 
 
 @dataclass(frozen=True)
@@ -118,15 +126,20 @@ def load_cues(language: str) -> Cues:
 
 def _phrases(words: Sequence[str], cues: Cues) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """First word, word behind the last and kinds of each phrase, the longest from left to right."""
-    pieces = [(piece, number) for number, word in enumerate(words) for piece in PIECE.findall(word)]
+    pieces = [(piece, number) for number, word in enumerate(words) for piece in _pieces(word)]
     texts, place = tuple(piece for piece, _ in pieces), 0
     while place < len(pieces):
-        lengths = range(min(cues.longest, len(pieces) - place), 0, -1)
+        lengths = range(min(cues.longest_from.get(texts[place], 0), len(pieces) - place), 0, -1)
         length = next((size for size in lengths if texts[place : place + size] in cues.phrases), 0)
         if length:
             stop = place + length
             yield pieces[place][1], pieces[stop - 1][1] + 1, cues.phrases[texts[place:stop]]
         place += length or 1
+
+
+@lru_cache(maxsize=1 << 16)
+def _pieces(word: str) -> tuple[str, ...]:
+    return tuple(PIECE.findall(word))
 
 
 def _array(places: Sequence[tuple[int, int]]) -> Places:

@@ -1,5 +1,6 @@
 """Which language a text is written in, by its commonest words: enough to choose stems and cue words."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -47,7 +48,7 @@ def language_of(words: Iterable[str]) -> str:
     >>> language_of("the patient was seen in the clinic with a cough".split())
     'english'
     """
-    seen = list(words)
-    shares = {language: sum(word in own for word in seen) for language, own in FUNCTION_WORDS.items()}
+    seen = Counter(words)
+    shares = {language: sum(seen[word] for word in own) for language, own in FUNCTION_WORDS.items()}
     best = max(shares, key=lambda language: (shares[language], language))
-    return best if shares[best] > LEAST * max(1, len(seen)) else ""
+    return best if shares[best] > LEAST * max(1, seen.total()) else ""

@@ -1,8 +1,7 @@
 // The codes: a grid with one tab stop, the reasons of the chosen one, and how far the note is.
 
-import { $, icon, make, meter, percent, plural } from "./dom.js";
+import { $, fill, icon, make, measure, meter, percent, tell } from "./dom.js";
 
-const CAUTIONS = { negated: "negated", family: "family", uncertain: "uncertain", history: "history" };
 const CONTEXT = 60; // characters around a phrase
 
 // The gravest that is said near all phrases of a code: one plain phrase is enough to believe it.
@@ -17,26 +16,39 @@ export class Codes {
     this.grid = $("#grid");
     this.tab = "review";
     this.rows = new Map();
+    this.groups = new Map();
     this.grid.addEventListener("click", (event) => this.#clicked(event));
     this.grid.addEventListener("mousemove", (event) => {
       const code = rowOf(event)?.dataset.code ?? null; // rows that move under a resting pointer are not looked at
       if ((event.movementX || event.movementY) && code !== this.pointed) on.previewed((this.pointed = code));
     });
     this.grid.addEventListener("mouseleave", () => on.previewed((this.pointed = null)));
-    this.grid.addEventListener("focusin", (event) => rowOf(event) && on.chosen(rowOf(event).dataset.code, false));
+    this.grid.addEventListener("focusin", (event) => {
+      const row = rowOf(event);
+      if (row && row !== this.stop) on.chosen(row.dataset.code, false);
+    });
     this.#draggable();
   }
 
-  // groups: [name, codes]; each code has its verdict.
+  // groups: [name, codes]; each code has its verdict. Rows that say the same as before stay as they are.
   show(groups, active, { threshold, tab, readonly, waiting, empty }) {
     const focused = this.grid.contains(document.activeElement);
+    const old = this.rows;
     this.tab = tab;
     this.rows = new Map();
     const shown = groups.filter(([, codes]) => codes.length);
-    const parts = shown.map(([name, codes]) => this.#group(name, codes, threshold, readonly));
-    if (waiting) parts.push(grey());
+    const parts = shown.map(([name, codes]) => {
+      const rows = codes.map((code, place) => {
+        const row = this.#row(old.get(code.code), code, readonly);
+        this.#state(row, code, threshold ?? code.threshold, place, codes.length);
+        this.rows.set(code.code, row);
+        return row;
+      });
+      return this.#group(name, rows);
+    });
+    if (waiting) parts.push($("#greys").content.cloneNode(true));
     else if (!shown.length) parts.push(make("div", { role: "row" }, make("div", { role: "gridcell", class: "none soft" }, empty)));
-    this.grid.replaceChildren(...parts);
+    fill(this.grid, parts);
     this.choose(active, { focus: focused });
   }
 
@@ -55,7 +67,9 @@ export class Codes {
   }
 
   near(codes) {
-    for (const [own, row] of this.rows) row.classList.toggle("near", codes.includes(own));
+    for (const row of this.lit ?? []) row.classList.remove("near");
+    this.lit = codes.map((code) => this.rows.get(code)).filter(Boolean);
+    for (const row of this.lit) row.classList.add("near");
   }
 
   after(code, step) {
@@ -65,43 +79,49 @@ export class Codes {
     return all[Math.min(all.length - 1, Math.max(0, place + step))];
   }
 
-  #group(name, codes, threshold, readonly) {
-    const head = make("div", { class: "group", role: "row" }, make("span", { role: "rowheader" }, `${name} · ${codes.length}`));
-    const rows = codes.map((code, place) => this.#row(code, threshold, readonly, place, codes.length));
-    return make("div", { role: "rowgroup", "aria-label": name }, head, ...rows);
+  #group(name, rows) {
+    if (!this.groups.has(name)) {
+      const head = make("div", { class: "group", role: "row" }, make("span", { role: "rowheader" }));
+      this.groups.set(name, make("div", { role: "rowgroup", "aria-label": name }, head));
+    }
+    const group = this.groups.get(name);
+    group.firstChild.firstChild.textContent = `${name} · ${rows.length}`;
+    fill(group, [group.firstChild, ...rows]);
+    return group;
   }
 
-  #row(code, threshold, readonly, place, count) {
+  // What stays of a code as long as the note is open.
+  #row(kept, code, readonly) {
     const caution = cautionOf(code);
-    const tags = [];
-    if (caution) tags.push(make("span", { class: "tag" }, CAUTIONS[caution] ?? caution));
-    if (code.replaces) tags.push(make("span", { class: "tag plain" }, `in place of ${code.replaces}`));
-    const seen = code.probability === null ? "" : percent(code.probability);
-    const row = make(
-      "div",
-      {
-        class: "row", role: "row", tabindex: -1, "data-code": code.code, "data-verdict": code.verdict ?? "none",
-        "aria-selected": "false", "aria-label": spoken(code, caution), draggable: this.tab === "final" && !readonly ? "true" : null,
-      },
-      make("div", { role: "gridcell", class: "code" }, make("span", { class: "name" }, code.code), make("span", { class: "chapter" }, code.chapter)),
-      make("div", { role: "gridcell" }, make("span", { class: "title", title: code.title }, code.title), ...tags),
-      make("div", { role: "gridcell", class: "percent" }, seen || "added", code.probability === null ? null : meter(code.probability, threshold ?? code.threshold)),
-      make("div", { role: "gridcell", class: "acts" }, ...(readonly ? [] : this.tab === "final" ? this.#moves(code, place, count) : this.#verdicts(code))),
-    );
-    this.rows.set(code.code, row);
+    const key = [this.tab, readonly, code.title, code.chapter, code.probability, code.replaces, caution].join("|");
+    if (kept?.key === key) return kept;
+    const row = $("#row").content.firstElementChild.cloneNode(true);
+    const added = code.probability === null;
+    Object.assign(row, { key, caution, draggable: this.tab === "final" && !readonly });
+    row.dataset.code = $(".name", row).textContent = code.code;
+    $(".chapter", row).textContent = code.chapter;
+    $(".title", row).textContent = $(".title", row).title = code.title;
+    if (caution) $(".title", row).after(make("span", { class: "tag" }, caution));
+    if (code.replaces) $(".title", row).after(make("span", { class: "tag plain" }, `in place of ${code.replaces}`));
+    $(".percent", row).prepend(added ? "added" : percent(code.probability));
+    if (added) $(".meter", row).remove();
+    else measure($(".meter", row), code.probability);
+    for (const button of row.querySelectorAll("button")) {
+      if (readonly || button.classList.contains("move") !== (this.tab === "final")) button.remove();
+      else button.setAttribute("aria-label", `${button.title} ${code.code}`);
+    }
     return row;
   }
 
-  #verdicts(code) {
-    const button = (act, name, word, verdict) =>
-      make("button", { class: name, tabindex: -1, "data-act": act, "aria-label": `${word} ${code.code}`, "aria-pressed": `${code.verdict === verdict}`, title: word }, icon(act === "accept" ? "check" : "cross"));
-    return [button("accept", "yes", "Accept", "accept"), button("reject", "no", "Reject", "reject")];
-  }
-
-  #moves(code, place, count) {
-    const button = (act, word, off) =>
-      make("button", { tabindex: -1, "data-act": act, "aria-label": `Move ${code.code} ${word}`, title: `Move ${word}`, disabled: off }, icon(act));
-    return [button("up", "up", place === 0), button("down", "down", place === count - 1)];
+  // What decisions change.
+  #state(row, code, threshold, place, count) {
+    const verdict = code.verdict ?? "none";
+    if (row.notch !== threshold && code.probability !== null) $("u", row).style.left = `${100 * (row.notch = threshold)}%`;
+    for (const button of row.querySelectorAll(".move")) button.disabled = place === (button.dataset.act === "up" ? 0 : count - 1);
+    if (row.dataset.verdict === verdict) return;
+    row.dataset.verdict = verdict;
+    row.setAttribute("aria-label", spoken(code, row.caution));
+    for (const button of row.querySelectorAll("[aria-pressed]")) button.setAttribute("aria-pressed", button.dataset.act === verdict);
   }
 
   #clicked(event) {
@@ -152,7 +172,7 @@ function phraseRow(phrase, text, sections, jump, unmark) {
   const right = text.slice(phrase.end, phrase.end + CONTEXT);
   const shown = make("span", { class: "words" }, flat(lead ? left : ""), make("mark", {}, flat(words)), flat(right));
   const section = sections.findLast((one) => one.start <= phrase.start)?.title ?? "";
-  const told = phrase.caution ? make("span", { class: "tag" }, CAUTIONS[phrase.caution] ?? phrase.caution) : make("span", { class: "at" }, phrase.mine ? "marked by you" : phrase.matched ? `“${phrase.matched}”` : section);
+  const told = phrase.caution ? make("span", { class: "tag" }, phrase.caution) : make("span", { class: "at" }, phrase.mine ? "marked by you" : phrase.matched ? `“${phrase.matched}”` : section);
   const title = [phrase.matched && `a name of this code: ${phrase.matched}`, phrase.why, section].filter(Boolean).join(" · ");
   const button = make("button", { title: title || null, onclick: () => jump(phrase) }, phrase.mine ? icon("check") : meter(phrase.weight), shown, told);
   const item = make("li", {}, button);
@@ -161,12 +181,16 @@ function phraseRow(phrase, text, sections, jump, unmark) {
 }
 
 export function showTally(codes) {
-  const count = (verdict) => codes.filter((code) => (code.verdict ?? "none") === verdict).length;
+  const count = (verdict) => codes.filter((code) => code.verdict === verdict).length;
   const strip = $("#strip");
-  const ordered = [...codes].filter((code) => code.verdict || code.shown);
-  strip.replaceChildren(...ordered.slice(0, 40).map((code) => make("i", { class: code.verdict ?? "" })));
-  const open = codes.filter((code) => !code.verdict && code.shown).length;
-  $("#tally").textContent = `${count("accept")} accepted · ${count("reject")} rejected · ${open} open`;
+  const shown = codes.filter((code) => code.verdict || code.shown);
+  while (strip.children.length > Math.min(40, shown.length)) strip.lastChild.remove();
+  shown.slice(0, 40).forEach((code, place) => {
+    const piece = strip.children[place] ?? strip.appendChild(make("i"));
+    if (piece.className !== (code.verdict ?? "")) piece.className = code.verdict ?? "";
+  });
+  const open = shown.filter((code) => !code.verdict).length;
+  tell($("#tally"), `${count("accept")} accepted · ${count("reject")} rejected · ${open} open`);
 }
 
 function spoken(code, caution) {
@@ -175,15 +199,5 @@ function spoken(code, caution) {
   return [`${code.code} ${code.title}`, chance, verdict, caution && `caution: ${caution}`].filter(Boolean).join(", ");
 }
 
-function grey() {
-  const row = () => make("div", { class: "row grey", role: "row" }, ...[60, 180, 40].map((width) => {
-    const bar = make("i");
-    bar.style.width = `${width}px`;
-    return make("div", { role: "gridcell" }, bar, make("span", { class: "quiet" }, "being read"));
-  }));
-  return make("div", { role: "rowgroup", "aria-label": "Being read" }, ...Array.from({ length: 6 }, row));
-}
-
 const rowOf = (event) => event.target.closest?.(".row[data-code]");
 const flat = (text) => text.replace(/\s+/g, " ");
-export { plural };

@@ -24,18 +24,23 @@ export function icon(name) {
   return svg;
 }
 
+// Children as given, touched only where they differ: what stays is not laid out again.
+export function fill(parent, children) {
+  const now = parent.childNodes;
+  if (now.length !== children.length || children.some((child, place) => child !== now[place])) parent.replaceChildren(...children);
+}
+
+export function tell(element, words) {
+  if (element.textContent !== words) element.textContent = words;
+}
+
 // Widths go through the CSSOM: the policy of the page allows no style attributes.
-export function meter(share, notch = null) {
-  const fill = make("i");
-  fill.style.width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
-  const bar = make("span", { class: "meter", "aria-hidden": "true" }, fill);
-  if (notch !== null) {
-    const mark = make("u");
-    mark.style.left = `${100 * notch}%`;
-    bar.append(mark);
-  }
+export function measure(bar, share) {
+  bar.firstChild.style.width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
   return bar;
 }
+
+export const meter = (share) => measure(make("span", { class: "meter", "aria-hidden": "true" }, make("i")), share);
 
 export const percent = (value) => `${value >= 0.995 ? 100 : value < 0.005 ? "< 1" : Math.round(100 * value)} %`;
 

@@ -3,29 +3,21 @@
 import { ask, Refusal } from "./api.js";
 import { Codes, cautionOf, showTally, showWhy } from "./codes.js";
 import { Decisions } from "./decisions.js";
-import { $, closable, icon, make, plural } from "./dom.js";
+import { $, closable, icon, make, plural, tell } from "./dom.js";
 import { offsets } from "./offsets.js";
 import { Search } from "./search.js";
 import { NoteText } from "./text.js";
 
 const WATCH = 15000; // milliseconds between looks at whether someone else has changed the note
-const KEYS = [
-  ["Next, previous code", "↑ ↓ or J K"], ["Accept, reject; again clears", "A R"], ["Change the code, words kept", "C"],
-  ["Search codes; add one with the selected words", "S"], ["Mark the selected words for the code", "W"],
-  ["Next, previous lit words", "] ["], ["To the code's strongest words", "Enter"], ["Move in the final list", "Alt+↑ ↓"],
-  ["Select a word in the note; more words", "← → ; Shift+← →"], ["Evidence shown: all, this code, none", "E"],
-  ["Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"], ["Next, previous note; all notes", "N P; Q"], ["Finish the note", "Ctrl+Enter"],
-  ["Other pane; these keys", "F6; ?"],
-];
-
 const state = { me: null, queue: [], counts: { open: 0, finished: 0 }, view: null, codes: [], active: null, preview: null,
-  mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true };
+  mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true, listed: 100 };
 
 const text = new NoteText($("#text"), $("#note"), $("#rail"), {
   hovered: (codes) => codes_.near(codes),
   picked: (codes) => choose(codes[(codes.indexOf(state.active) + 1) % codes.length], { scroll: true }),
   selected: (span) => selected(span),
   scrolled: (offset) => currentSection(offset),
+  repaint: () => light(),
 });
 const decisions = new Decisions({
   changed: () => refresh(), settled: () => refresh(), saving, signIn, conflict,
@@ -42,73 +34,66 @@ const search = new Search({ taken, closed: () => text.choose(null) });
 
 // what is shown
 
+const verdictOf = (code) => ({ verdict: decisions.get(code)?.verdict, replaces: decisions.get(code)?.replaces ?? "" });
+const codeOf = (code) => state.codes.find((one) => one.code === code) ?? null;
+const accepted = () => decisions.accepted().map(codeOf).filter(Boolean);
+const marksOf = (code) => decisions.get(code)?.evidence ?? [];
+const evidenceOf = (code) => [...code.evidence, ...marksOf(code.code).map((mark) => ({ ...mark, weight: 1 }))];
+const readonly = () => !state.view || state.view.state === "finished" || !state.mine;
+const sections = () => state.view?.sections ?? [];
+
 // The coder's codes and those that people added, each with its verdict; what is shown does not move when decided.
 function rebuild() {
-  const ranked = (state.view?.codes ?? []).map((code) => ({ ...code, ...verdictOf(code.code) }));
+  const passes = (code) => (state.threshold === null ? code.suggested : code.probability >= state.threshold);
+  const ranked = (state.view?.codes ?? []).map((code) => ({ ...code, ...verdictOf(code.code), shown: passes(code) }));
   const known = new Set(ranked.map((code) => code.code));
   const added = [...decisions.by.values()].filter((one) => !known.has(one.code)).map((one) => ({
     ...one, probability: null, threshold: null, suggested: true, evidence: [], shown: true, added: true }));
-  const passes = (code) => (state.threshold === null ? code.suggested : code.probability >= state.threshold);
-  for (const code of ranked) code.shown = passes(code);
   state.codes = [...added, ...ranked];
 }
 
-const verdictOf = (code) => ({ verdict: decisions.get(code)?.verdict, replaces: decisions.get(code)?.replaces ?? "" });
-const codeOf = (code) => state.codes.find((one) => one.code === code) ?? null;
-const marksOf = (code) => decisions.get(code)?.evidence ?? [];
-const readonly = () => !state.view || state.view.state === "finished" || !state.mine;
-
 function refresh() {
   rebuild();
-  const review = state.codes.filter((code) => code.shown || code.verdict || !code.added);
-  const accepted = decisions.accepted().map(codeOf).filter(Boolean);
-  const groups = state.tab === "final" ? [["Reporting order", accepted]] : [
-    ["Added by you", review.filter((code) => code.added)],
-    ["Suggested", review.filter((code) => !code.added && code.shown)],
-    ["Below", review.filter((code) => !code.added && !code.shown)],
+  const final = accepted();
+  const groups = state.tab === "final" ? [["Reporting order", final]] : [
+    ["Added by you", state.codes.filter((code) => code.added)],
+    ["Suggested", state.codes.filter((code) => !code.added && code.shown)],
+    ["Below", state.codes.filter((code) => !code.added && !code.shown)],
   ];
   if (!codeOf(state.active)) state.active = groups.flatMap(([, codes]) => codes)[0]?.code ?? null;
-  const waiting = state.view && state.view.codes === null;
-  const empty = !state.view ? "" : state.tab === "final" ? "Nothing is accepted yet: press A on a code." : "The coder suggests nothing here. Select words and press S to add a code.";
-  codes_.show(groups, state.active, { threshold: state.threshold, tab: state.tab, readonly: readonly(), waiting, empty });
-  $("#tab-review .count").textContent = review.filter((code) => code.shown).length;
-  $("#tab-final .count").textContent = accepted.length;
+  const empty = !state.view ? "" : state.tab === "final" ? "Nothing is accepted yet: press A on a code."
+    : "The coder suggests nothing here. Select words and press S to add a code.";
+  codes_.show(groups, state.active, { threshold: state.threshold, tab: state.tab, readonly: readonly(), waiting: state.view?.codes === null, empty });
+  tell($("#tab-review .count"), `${state.codes.filter((code) => code.shown).length}`);
+  tell($("#tab-final .count"), `${final.length}`);
   showTally(state.codes);
   $("#undo").disabled = !decisions.done.length;
   $("#redo").disabled = !decisions.undone.length;
   $("#finish").disabled = readonly();
-  state.lit = lit();
+  // lit are the codes in sight that are not rejected, with what people marked
+  state.lit = state.codes.filter((code) => (code.shown || code.verdict === "accept") && code.verdict !== "reject")
+    .map((code) => ({ code: code.code, evidence: evidenceOf(code) }));
   state.perSection = perSection(state.lit.flatMap((code) => code.evidence));
   light();
   why();
 }
 
-// The codes whose words are lit: those in sight that are not rejected, with what people marked.
-function lit() {
-  return state.codes.filter((code) => (code.shown || code.verdict === "accept") && code.verdict !== "reject")
-    .map((code) => ({ code: code.code, evidence: evidenceOf(code) }));
-}
-
-const evidenceOf = (code) => [...code.evidence, ...marksOf(code.code).map((mark) => ({ ...mark, weight: 1 }))];
-
 function light() {
   const active = codeOf(state.preview ?? state.active);
   text.light(state.lit ?? [], active && { code: active.code, evidence: evidenceOf(active) }, state.mode);
   const own = perSection(active ? evidenceOf(active) : []);
-  state.view?.sections.forEach((_, place) => {
+  own.forEach((mine, place) => {
     const count = $("#outline").children[place].lastChild;
-    const told = `${own[place] || state.perSection?.[place] || ""}`;
-    if (count.textContent !== told) count.textContent = told;
-    const name = own[place] ? "own" : "";
-    if (count.className !== name) count.className = name;
+    tell(count, `${mine || state.perSection?.[place] || ""}`);
+    if (count.className !== (mine ? "own" : "")) count.className = mine ? "own" : "";
   });
 }
 
 // How many phrases begin in each section.
 function perSection(spans) {
-  const counts = (state.view?.sections ?? []).map(() => 0);
+  const counts = sections().map(() => 0);
   for (const span of spans) {
-    const place = state.view.sections.findLastIndex((section) => section.start <= span.start);
+    const place = sections().findLastIndex((section) => section.start <= span.start);
     if (place >= 0) counts[place]++;
   }
   return counts;
@@ -116,20 +101,20 @@ function perSection(spans) {
 
 function why() {
   showWhy(codeOf(state.active), {
-    text: state.view?.text ?? "", sections: state.view?.sections ?? [], marks: marksOf(state.active), readonly: readonly(),
+    text: state.view?.text ?? "", sections: sections(), marks: marksOf(state.active), readonly: readonly(),
     jump: (phrase) => text.reveal(phrase.start),
     unmark: (phrase) => decisions.step("marked words", [{ code: state.active, verdict: decisions.get(state.active).verdict,
       evidence: marksOf(state.active).filter((mark) => mark.start !== phrase.start) }]),
   });
 }
 
+// All is written before the focus moves, which asks the browser to lay out what was written.
 function choose(code, { jump = false, scroll = false, focus = false } = {}) {
   if (!code) return;
-  const changed = code !== state.active;
-  state.active = code;
-  state.preview = null;
+  const changed = code !== state.active || state.preview;
+  Object.assign(state, { active: code, preview: null });
+  if (changed) { why(); light(); }
   codes_.choose(code, { scroll, focus });
-  if (changed) { light(); why(); }
   const strongest = codeOf(code)?.evidence[0] ?? marksOf(code)[0];
   if (jump && strongest) text.reveal(strongest.start);
 }
@@ -190,9 +175,7 @@ function markWords() {
   clearSelection();
 }
 
-function move(code, step) {
-  moveTo(code, decisions.accepted().indexOf(code) + step);
-}
+const move = (code, step) => moveTo(code, decisions.accepted().indexOf(code) + step);
 
 function moveTo(code, place) {
   const order = decisions.accepted().filter((own) => own !== code);
@@ -230,17 +213,13 @@ function clearSelection() {
 }
 
 // Words are selected by arrows where the note has the focus.
-function caret(event) {
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!step || !state.view) return false;
+function caret({ key, shiftKey }) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
   const now = state.selection;
-  const from = now ? (step > 0 ? now.end : now.start) : firstInSight();
-  const word = text.word(now && step < 0 ? from : from, step);
+  const word = step && state.view && text.word(now ? (step > 0 ? now.end : now.start) : firstInSight(), step);
   if (!word) return false;
-  if (event.shiftKey && now) {
-    const grows = step > 0 ? { start: now.start, end: word.end } : { start: Math.min(now.start, word.start), end: now.end };
-    text.select(grows.start, grows.end);
-  } else text.select(word.start, word.end);
+  const grown = shiftKey && now ? { start: Math.min(now.start, word.start), end: Math.max(now.end, word.end) } : word;
+  text.select(grown.start, grown.end);
   return true;
 }
 
@@ -290,22 +269,24 @@ async function open(note) {
   if (decisions.unsaved && !confirm("Some decisions are not saved yet. Leave this note?")) return;
   notice("");
   clearSelection();
-  Object.assign(state, { lapped: null, active: null, preview: null, tab: "review", mine: true });
-  show(await ask(`notes/${note}`));
+  state.asked = note;
+  const [view, held] = await Promise.all([ask(`notes/${note}`), ask(`notes/${note}/hold`, { take: false })]);
+  if (state.asked !== note) return;
+  Object.assign(state, { lapped: null, active: null, preview: null, tab: "review", mine: held.mine });
   tabs();
+  show(view);
   history.replaceState(null, "", `#${note}`);
-  const held = await ask(`notes/${note}/hold`, { take: false });
-  if (state.view.note !== note) return;
   hold(held);
-  const stale = state.view.codes && !state.view.model.current;
+  const stale = view.codes && !view.model.current;
   if (stale) notice("Another coder is loaded than the one that read this note; decisions stay.", ["Read again", () => predict(true)]);
-  if (state.view.codes === null || (!stale && state.view.model.explainer !== state.explainer)) await predict(false);
+  if (view.codes === null || (!stale && view.model.explainer !== state.explainer)) await predict(false);
 }
 
 function hold({ mine, holder }) {
+  const changed = state.mine !== mine;
   state.mine = mine;
   if (!mine) notice(`${holder} has this note open: you can read it.`, ["Take over", async () => { notice(""); hold(await ask(`notes/${state.view.note}/hold`, { take: true })); }]);
-  refresh();
+  if (changed) refresh();
 }
 
 async function predict(again) {
@@ -366,11 +347,11 @@ async function reopen() {
 function askToFinish() {
   if (readonly()) return;
   const dialog = $("#finishing");
-  const accepted = decisions.accepted().map(codeOf).filter(Boolean);
+  const final = accepted();
   const undecided = state.codes.filter((code) => code.shown && !code.verdict);
-  const doubtful = accepted.filter((code) => cautionOf(code));
-  $("p", dialog).textContent = accepted.length ? `${plural(accepted.length, "code")}, in this order:` : "No code is accepted: the note will have none.";
-  $("ol", dialog).replaceChildren(...accepted.map((code, place) => make("li", {}, make("span", { class: "soft" }, `${place + 1}`), make("b", {}, code.code), code.title)));
+  const doubtful = final.filter((code) => cautionOf(code));
+  $("p", dialog).textContent = final.length ? `${plural(final.length, "code")}, in this order:` : "No code is accepted: the note will have none.";
+  $("ol", dialog).replaceChildren(...final.map((code, place) => make("li", {}, make("span", { class: "soft" }, `${place + 1}`), make("b", {}, code.code), code.title)));
   const open = undecided.length ? `${plural(undecided.length, "suggestion")} stay undecided, which is not rejected: ${undecided.slice(0, 8).map((code) => code.code).join(", ")}${undecided.length > 8 ? " …" : ""}. ` : "";
   $(".open", dialog).textContent = open + (doubtful.length ? `Accepted though the words are in doubt: ${doubtful.map((code) => code.code).join(", ")}.` : "");
   dialog.showModal();
@@ -463,11 +444,7 @@ function setTab(name) { state.tab = name; tabs(); refresh(); }
 
 function setMode(mode) {
   state.mode = mode;
-  for (const button of document.querySelectorAll("#mode button")) {
-    const own = button.dataset.mode === mode;
-    button.setAttribute("aria-checked", own);
-    button.tabIndex = own ? 0 : -1;
-  }
+  $(`#mode [value=${mode}]`).checked = true;
   light();
 }
 
@@ -482,7 +459,7 @@ function showQueue() {
   const dialog = $("#queue");
   const typed = $("#find-note").value.trim().toLowerCase();
   const found = state.queue.filter((item) => item.name.toLowerCase().includes(typed));
-  const shown = found.slice(0, state.listed ?? 100);
+  const shown = found.slice(0, state.listed);
   $(".counts", dialog).textContent = `${plural(state.counts.open, "open note")}, ${state.counts.finished} finished`;
   $("ul", dialog).replaceChildren(...shown.map((item) => make("li", {}, make("button", {
     "aria-current": item.note === state.view?.note ? "true" : null, onclick: () => { dialog.close(); open(item.note).catch(failed); } },
@@ -491,7 +468,6 @@ function showQueue() {
   $(".none", dialog).hidden = found.length > 0;
   $(".none", dialog).textContent = state.queue.length ? "No note has this in its name." : "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
   $(".more", dialog).hidden = shown.length === found.length;
-  $(".more", dialog).onclick = () => { state.listed = (state.listed ?? 100) + 200; showQueue(); };
   if (!dialog.open) dialog.showModal();
 }
 
@@ -507,96 +483,66 @@ async function openSettings() {
 }
 
 function toPrint() {
-  const rows = decisions.accepted().map(codeOf).filter(Boolean);
-  $("#sheet-for-print").replaceChildren(make("h2", {}, state.view?.name ?? ""), make("table", {}, make("tbody", {}, ...rows.map((code, place) =>
+    $("#sheet-for-print").replaceChildren(make("h2", {}, state.view?.name ?? ""), make("table", {}, make("tbody", {}, ...accepted().map((code, place) =>
     make("tr", {}, make("td", {}, `${place + 1}`), make("td", {}, code.code), make("td", {}, code.title))))));
   text.everything(true);
 }
 
+const next = (by) => choose(codes_.after(state.active, by), { scroll: true, focus: true });
+const DO = { // what buttons name in data-do
+  accept: () => decide(state.active, "accept"), reject: () => decide(state.active, "reject"), change: () => openSearch("change"),
+  undo: () => undo(false), redo: () => undo(true), previous: () => step(-1), next: () => step(1), mark: markWords,
+  queue: () => { state.listed = 100; showQueue(); }, search: () => openSearch("add"), keys: () => $("#keys").showModal(),
+  settings: () => openSettings().catch(failed), ask: askToFinish, finish: () => finish().catch(failed), theme,
+  own: () => { slider(null); refresh(); }, more: () => { state.listed += 200; showQueue(); }, review: () => setTab("review"), final: () => setTab("final"),
+};
 const LETTERS = {
-  j: () => choose(codes_.after(state.active, 1), { scroll: true, focus: true }), k: () => choose(codes_.after(state.active, -1), { scroll: true, focus: true }),
-  a: () => decide(state.active, "accept"), r: () => decide(state.active, "reject"), c: () => openSearch("change"), s: () => openSearch("add"),
-  w: markWords, e: () => setMode({ all: "this", this: "plain", plain: "all" }[state.mode]), n: () => step(1), p: () => step(-1),
-  q: showQueue, "?": () => $("#keys").showModal(), "]": () => lap(1), "[": () => lap(-1),
+  j: () => next(1), k: () => next(-1), a: DO.accept, r: DO.reject, c: DO.change, s: DO.search, w: DO.mark, n: DO.next, p: DO.previous,
+  q: DO.queue, "?": DO.keys, "]": () => lap(1), "[": () => lap(-1), e: () => setMode({ all: "this", this: "plain", plain: "all" }[state.mode]),
 };
 
-function pressed(event) {
-  if (document.querySelector("dialog[open]")) return;
-  const inField = event.target.closest("input, select, textarea");
-  const inList = event.target.closest("#grid, #note") || event.target === document.body;
-  const control = event.ctrlKey || event.metaKey;
-  let done = true;
-  if (control && event.key.toLowerCase() === "z") undo(event.shiftKey);
-  else if (control && event.key.toLowerCase() === "y") undo(true);
-  else if (control && event.key === "Enter") askToFinish();
-  else if (event.key === "F6") (event.target.closest("#note-pane") ? $("#grid [tabindex='0']") : $("#note"))?.focus();
-  else if (inField || control) done = false;
-  else if (event.altKey && ["ArrowUp", "ArrowDown"].includes(event.key)) move(state.active, event.key === "ArrowUp" ? -1 : 1);
-  else if (event.altKey) done = false;
-  else if (["ArrowUp", "ArrowDown"].includes(event.key) && event.target.closest("#grid")) choose(codes_.after(state.active, event.key === "ArrowUp" ? -1 : 1), { scroll: true, focus: true });
-  else if (event.key === "Enter" && event.target.closest("#grid") && !event.target.closest("button")) choose(state.active, { jump: true });
-  else if (event.key === "Escape") clearSelection();
-  else if (event.target.closest("#note") && caret(event)) done = true;
-  else if (inList && state.letters && LETTERS[event.key.length === 1 ? event.key.toLowerCase() : ""]) LETTERS[event.key.toLowerCase()]();
-  else done = false;
-  if (done) event.preventDefault();
+// What a key means where the focus is, if anything.
+function meaning(event) {
+  const within = (selector) => event.target.closest(selector);
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const way = { ArrowUp: -1, ArrowDown: 1 }[key];
+  if (event.ctrlKey || event.metaKey) return { z: event.shiftKey ? DO.redo : DO.undo, y: DO.redo, Enter: DO.ask }[key];
+  if (key === "F6") return () => (within("#note-pane") ? $("#grid [tabindex='0']") : $("#note"))?.focus();
+  if (within("[role=tab]") && key.startsWith("Arrow")) return () => { setTab(state.tab === "final" ? "review" : "final"); $(`#tab-${state.tab}`).focus(); };
+  if (within("input, select, textarea")) return null;
+  if (event.altKey) return way && (() => move(state.active, way));
+  if (way && within("#grid")) return () => next(way);
+  if (key === "Enter" && within("#grid") && !within("button")) return () => choose(state.active, { jump: true });
+  if (key === "Escape") return clearSelection;
+  if (within("#note") && caret(event)) return () => {};
+  return state.letters && (within("#grid, #note") || event.target === document.body) ? LETTERS[key] : null;
 }
 
-// Arrows within a group of which one can be tabbed to.
-function roving(group, selector, act) {
-  group.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    const all = [...group.querySelectorAll(selector)];
-    const next = all[(all.indexOf(event.target) + step + all.length) % all.length];
-    event.preventDefault();
-    event.stopPropagation();
-    act(next);
-    next.focus();
-  });
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  say(`${dark ? "Light" : "Dark"} theme`);
+  light();
 }
 
 function connect() {
-  document.addEventListener("keydown", pressed);
-  $("#mode").addEventListener("click", (event) => event.target.dataset.mode && setMode(event.target.dataset.mode));
-  roving($("#mode"), "button", (button) => setMode(button.dataset.mode));
-  const list = $("[role='tablist']");
-  list.addEventListener("click", (event) => { const tab = event.target.closest("[role='tab']"); if (tab) setTab(tab.id.slice(4)); });
-  roving(list, "[role='tab']", (tab) => setTab(tab.id.slice(4)));
-  $("#threshold").addEventListener("input", (event) => { slider(Number(event.target.value) / 100); refresh(); });
-  $("#accept").onclick = () => decide(state.active, "accept");
-  $("#reject").onclick = () => decide(state.active, "reject");
-  $("#change").onclick = () => openSearch("change");
-  $("#undo").onclick = () => undo(false);
-  $("#redo").onclick = () => undo(true);
-  $("#previous").onclick = () => step(-1);
-  $("#next").onclick = () => step(1);
-  $("#where").onclick = () => { state.listed = 100; showQueue(); };
+  document.addEventListener("keydown", (event) => {
+    const act = $("dialog[open]") ? null : meaning(event);
+    if (act) { event.preventDefault(); act(); }
+  });
+  document.addEventListener("click", (event) => DO[event.target.closest("[data-do]")?.dataset.do]?.());
+  $("#mode").onchange = (event) => setMode(event.target.value);
+  $("#threshold").oninput = (event) => { slider(Number(event.target.value) / 100); refresh(); };
   $("#find-note").oninput = showQueue;
-  $("#open-search").onclick = () => openSearch("add");
-  $("#open-keys").onclick = () => $("#keys").showModal();
-  $("#open-settings").onclick = () => openSettings().catch(failed);
   $("#toolbar").onmousedown = (event) => event.preventDefault();
-  $("#add-words").onclick = () => openSearch("add");
-  $("#mark-words").onclick = markWords;
-  $("#finish").onclick = askToFinish;
-  $("#finishing .primary").onclick = () => finish().catch(failed);
-  $("#own-threshold").onclick = () => { slider(null); refresh(); };
   $("#letters").onchange = (event) => { state.letters = event.target.checked; };
   $("#type").onchange = (event) => { document.documentElement.dataset.type = event.target.value; };
   $("#explainer").onchange = (event) => { state.explainer = event.target.value; if (state.view) predict(false).catch((problem) => { state.explainer = ""; failed(problem); }); };
-  $("#theme").onclick = () => {
-    const dark = getComputedStyle(document.documentElement).getPropertyValue("color-scheme").trim() === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-    document.documentElement.dataset.theme = dark ? "light" : "dark";
-    say(`${dark ? "Light" : "Dark"} theme`);
-    light();
-  };
-  $("#keys tbody").replaceChildren(...KEYS.map(([act, key]) => make("tr", {}, make("td", {}, act), make("td", {}, make("kbd", {}, key)))));
   for (const dialog of document.querySelectorAll("#queue, #settings, #keys, #finishing")) closable(dialog);
   addEventListener("beforeunload", (event) => decisions.unsaved && event.preventDefault());
   addEventListener("beforeprint", toPrint);
   addEventListener("afterprint", () => text.everything(false));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", light);
   setInterval(watch, WATCH);
 }
 

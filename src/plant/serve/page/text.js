@@ -3,12 +3,14 @@
 import { make } from "./dom.js";
 import { before } from "./offsets.js";
 
-const LINES = 20; // of a block, which is lit or not as a whole
+const LINES = 20; // of a block, which is laid out and lit or not as a whole
 const LONGEST = 4000; // characters of a line
-const LONG = 20000; // words from which on blocks far away are not laid out
-const LAYERS = ["ev1", "ev2", "ev3", "doubt"];
+const WIDE = 86; // characters of a line of the sheet, by which the height of a block is guessed
+const NEAR = 500; // pixels beyond what is in sight
+const LAYERS = ["ev1", "ev2", "ev3", "doubt", "weak", "strong", "cue", "chosen"]; // the later ones lie above
 const WORD = /[\p{L}\p{N}\p{M}]/u;
-const CAN = typeof Highlight !== "undefined" && CSS.highlights !== undefined;
+const CAN = typeof Highlight !== "undefined" && CSS.highlights !== undefined; // else the same pieces are <mark>
+const FORCED = matchMedia("(forced-colors: active)"); // there all highlights look alike
 
 // Spans cut into disjoint pieces: how many codes each speaks for, and which.
 export function segments(codes) {
@@ -24,9 +26,8 @@ export function segments(codes) {
   let last = 0;
   for (const [place, begins, code, span] of events) {
     if (open.size && place > last) {
-      const spans = [...open.keys()];
-      const names = [...new Set(open.values())];
-      found.push({ start: last, end: place, codes: names, doubt: spans.some((one) => one.caution) });
+      const doubt = [...open.keys()].some((one) => one.caution);
+      found.push({ start: last, end: place, codes: [...new Set(open.values())], doubt });
     }
     if (begins) open.set(span, code);
     else open.delete(span);
@@ -37,71 +38,61 @@ export function segments(codes) {
 
 export class NoteText {
   constructor(host, scroller, rail, on) {
-    Object.assign(this, { host, scroller, rail, on });
-    this.pieces = [];
-    this.starts = [];
-    this.blocks = [];
-    this.segments = [];
-    this.near = new Set();
-    this.chosen = null;
-    this.watch = new IntersectionObserver((entries) => this.#seen(entries), { root: scroller, rootMargin: "400px 0px" });
-    scroller.addEventListener("scroll", () => this.#soon(() => this.#scrolled(), "scroll"), { passive: true });
-    host.addEventListener("mousemove", (event) => this.#soon(() => this.#pointed(event), "point"));
+    Object.assign(this, { host, scroller, rail, on, text: "", pieces: [], starts: [], blocks: [], segments: [], ends: [] });
+    this.canvas = rail.querySelector("canvas");
+    this.frame = rail.querySelector("i");
+    this.layers = {};
+    this.frames = new Map();
+    scroller.addEventListener("scroll", () => this.#soon("scroll", () => this.#scrolled()), { passive: true });
+    host.addEventListener("mousemove", (event) => this.#soon("point", () => this.#pointed(event)));
     host.addEventListener("mouseleave", () => on.hovered([]));
     host.addEventListener("click", (event) => this.#clicked(event));
-    document.addEventListener("selectionchange", () => this.#soon(() => this.#selected(), "selection"));
+    document.addEventListener("selectionchange", () => this.#soon("selection", () => this.#selected()));
     rail.addEventListener("click", (event) => this.#railed(event));
-    new ResizeObserver(() => this.#soon(() => this.#measure(), "measure")).observe(scroller);
-    this.frames = new Map();
+    const sizes = new ResizeObserver(() => this.#measure());
+    for (const element of [scroller, host]) sizes.observe(element); // blocks get their true height when they are near
+    for (const look of [FORCED, matchMedia("(prefers-color-scheme: dark)")]) look.addEventListener("change", on.repaint);
   }
 
   show(text, sections) {
     this.text = text;
-    this.choose(null);
-    this.watch.disconnect();
-    this.near.clear();
-    const headings = new Set(sections.map((section) => section.start));
-    this.pieces = [];
-    this.places = new Map(); // of elements
-    this.lines = [];
+    this.codes = this.key = null;
     this.blocks = [];
-    const all = document.createDocumentFragment();
-    for (const run of paragraphs(text, headings)) {
-      if (this.lines.length % LINES === 0) this.#block(all, run[0].start);
-      this.#line(run, headings.has(run[0].start));
-      this.blocks.at(-1).end = run.at(-1).end + 1;
-    }
-    this.starts = this.pieces.map((piece) => piece.start);
-    this.host.classList.toggle("long", text.length > 6 * LONG);
+    const headings = new Set(sections.map((section) => section.start));
+    for (const run of paragraphs(text, headings)) this.#line(run, headings.has(run[0].start));
+    this.#list();
+    this.begins = this.blocks.map((block) => block.start);
+    this.near = this.blocks.slice(0, 2); // until they are measured
     this.scroller.scrollTop = 0; // before the new text is there, or it would be laid out twice
-    this.host.replaceChildren(all);
-    for (const block of this.blocks) this.watch.observe(block.element);
-    this.#soon(() => this.#measure(), "measure");
+    this.host.replaceChildren(...this.blocks.map((block) => block.element));
+    for (const block of this.blocks) block.element.style.containIntrinsicSize = `auto ${block.height}px`;
+    this.choose(null);
   }
 
   // codes: what is lit; active: the code whose words stand out; mode: all, this or plain.
   light(codes, active, mode) {
-    const key = mode === "all" ? codes.map((one) => one.code).join(" ") : mode;
-    if (codes !== this.codes || key !== this.key) {
-      this.codes = codes;
+    this.lit = mode === "all" && !FORCED.matches;
+    const shown = this.lit ? codes : [];
+    const key = shown === this.codes ? this.key : JSON.stringify(shown);
+    this.codes = shown;
+    if (key !== this.key) {
       this.key = key;
-      this.segments = segments(codes);
+      this.segments = segments(shown);
       this.ends = this.segments.map((segment) => segment.end);
-      this.lit = mode === "all";
-      for (const block of this.blocks) block.ranges = null;
       this.#register();
     }
-    this.active = mode === "plain" ? null : active;
-    this.#registerActive();
-    this.#soon(() => {
-      this.#ticks();
-      this.#draw();
-    }, "draw");
+    const spans = (mode !== "plain" && active?.evidence) || [];
+    const enough = Math.max(0, ...spans.map(weight)) / 2;
+    this.#lay("strong", spans.filter((span) => weight(span) >= enough));
+    this.#lay("weak", spans.filter((span) => weight(span) < enough));
+    this.#lay("cue", spans.map((span) => span.cue).filter(Boolean));
+    this.own = spans;
+    this.#soon("draw", () => this.#draw());
   }
 
   reveal(start) {
     if (!this.pieces.length) return;
-    const box = this.#range(start, start + 1).getBoundingClientRect();
+    const box = this.rectangle(start, start + 1);
     const frame = this.scroller.getBoundingClientRect();
     if (box.top < frame.top + 60 || box.bottom > frame.bottom - 90) {
       this.scroller.scrollTop += box.top - frame.top - frame.height / 3;
@@ -109,16 +100,13 @@ export class NoteText {
   }
 
   choose(span) {
-    this.chosen = span;
-    if (!CAN) return;
-    if (span) CSS.highlights.set("chosen", new Highlight(this.#range(span.start, span.end)));
-    else CSS.highlights.delete("chosen");
+    this.#lay("chosen", span ? [span] : []);
   }
 
   everything(lit) {
-    if (lit) for (const block of this.blocks) this.near.add(block);
-    else this.near = new Set(this.kept);
-    this.#register();
+    this.near = lit ? this.blocks : [];
+    if (lit) this.#register();
+    else this.#scrolled();
   }
 
   // Words, whole: a selection that begins or ends within one takes all of it, marks around it are left out.
@@ -134,219 +122,186 @@ export class NoteText {
 
   // The next word from a place on, for those who select by keys.
   word(place, step) {
-    let at = place;
     const inside = (index) => index >= 0 && index < this.text.length && WORD.test(this.text[index]);
-    if (step > 0) {
-      while (inside(at)) at++;
-      while (at < this.text.length && !inside(at)) at++;
-    } else {
-      at--;
-      while (at >= 0 && !inside(at)) at--;
-      while (inside(at - 1)) at--;
-    }
+    let at = step > 0 ? place : place - 1;
+    if (step > 0) while (inside(at)) at++;
+    while (at >= 0 && at < this.text.length && !inside(at)) at += step;
     return inside(at) ? this.snapped(at, at + 1) : null;
   }
 
   select(start, end) {
-    const range = this.#range(start, end);
+    const range = this.#range({ start, end });
     getSelection().setBaseAndExtent(range.startContainer, range.startOffset, range.endContainer, range.endOffset);
     this.reveal(end - 1);
   }
 
   rectangle(start, end) {
-    return this.#range(start, end).getBoundingClientRect();
+    return this.#range({ start, end }).getBoundingClientRect();
   }
 
   codesAt(offset) {
-    const place = before(this.ends || [], offset + 1);
-    const segment = this.segments[place];
+    const segment = this.segments[before(this.ends, offset + 1)];
     return segment && segment.start <= offset ? segment : null;
   }
 
   // drawing
 
-  #block(all, start) {
-    const element = make("div", { class: "block" });
-    all.append(element);
-    this.blocks.push({ element, start, end: start, ranges: null, lines: [] });
-    this.places.set(element, this.blocks.at(-1));
-  }
-
+  // A section begins a block, so that where blocks stand says where sections do.
   #line(run, heading) {
-    const element = make("div", { class: heading ? "line heading" : run.length > 1 ? "line flow" : run[0].cut ? "line endless" : "line" });
-    const [start, end] = [run[0].start, run.at(-1).end];
-    for (const one of run) {
-      const last = one.end < end ? one.end + 1 : one.end; // line breaks within a paragraph are its blanks
-      if (last === one.start) continue;
-      const node = document.createTextNode(this.text.slice(one.start, last));
-      this.pieces.push({ node, start: one.start, end: last, line: this.lines.length });
-      this.places.set(node, this.pieces.at(-1));
-      element.append(node);
+    let block = this.blocks.at(-1);
+    if (!block || heading || block.lines.length === LINES) {
+      block = { element: make("div", { class: "block" }), start: run[0].start, height: 0, lines: [] };
+      this.blocks.push(block);
     }
-    const line = { element, start, end, top: 0 };
-    this.lines.push(line);
-    this.blocks.at(-1).lines.push(line);
-    this.places.set(element, line);
-    this.blocks.at(-1).element.append(element);
+    const kind = heading ? "line heading" : run.length > 1 ? "line flow" : run[0].cut ? "line endless" : "line";
+    const line = { element: make("div", { class: kind }), start: run[0].start, end: run.at(-1).end, run };
+    this.#fill(line, []);
+    block.element.append(line.element);
+    block.lines.push(line);
+    block.end = line.end + 1;
+    block.height += line.end > line.start ? 28 * Math.ceil((line.end - line.start) / WIDE) : 13;
   }
 
-  #pieceAt(offset) {
-    const place = Math.max(0, before(this.starts, offset + 1) - 1);
-    return this.pieces[place];
+  // The text nodes of a line, cut where pieces of evidence begin and end; without pieces, one for each line of the text.
+  #fill(line, cuts) {
+    line.pieces = [];
+    const nodes = [];
+    for (const one of line.run) {
+      const last = one.end < line.end ? one.end + 1 : one.end; // line breaks within a paragraph are its blanks
+      const inside = cuts.filter((cut) => cut.start < last && cut.end > one.start);
+      const places = [...new Set([one.start, ...inside.flatMap(({ start, end }) => [start, end]), last])]
+        .filter((place) => place >= one.start && place <= last);
+      for (let index = 1; index < places.length; index++) {
+        const [start, end] = [places[index - 1], places[index]];
+        const node = document.createTextNode(this.text.slice(start, end));
+        const cut = inside.find((piece) => piece.start <= start && piece.end >= end);
+        line.pieces.push({ node, start, end });
+        nodes.push(cut ? make("mark", { class: cut.codes.map((name) => `at-${name}`).join(" ") }, node) : node);
+      }
+    }
+    line.element.replaceChildren(...nodes);
   }
 
-  #range(start, end) {
-    const first = this.#pieceAt(start);
-    const last = this.#pieceAt(Math.max(start, end - 1));
+  #list() {
+    this.pieces = this.blocks.flatMap((block) => block.lines.flatMap((line) => line.pieces));
+    this.starts = this.pieces.map((piece) => piece.start);
+    this.places = new Map(this.pieces.map((piece) => [piece.node, piece]));
+  }
+
+  #range({ start, end }) {
+    const at = (offset) => this.pieces[Math.max(0, before(this.starts, offset + 1) - 1)];
+    const [first, last] = [at(start), at(Math.max(start, end - 1))];
     const range = document.createRange();
     range.setStart(first.node, Math.min(first.node.length, Math.max(0, start - first.start)));
     range.setEnd(last.node, Math.min(last.node.length, Math.max(0, end - last.start)));
     return range;
   }
 
-  #seen(entries) {
-    for (const entry of entries) {
-      const block = this.places.get(entry.target);
-      if (!block) continue;
-      if (entry.isIntersecting) this.near.add(block);
-      else this.near.delete(block);
+  #lay(name, spans) {
+    if (!spans.length && !this.layers[name]?.length) return;
+    this.layers[name] = spans;
+    if (!CAN) return void this.#soon("mark", () => this.#mark());
+    const layer = new Highlight(...(this.pieces.length ? spans.map((span) => this.#range(span)) : []));
+    layer.priority = LAYERS.indexOf(name);
+    CSS.highlights.set(name, layer);
+  }
+
+  #mark() {
+    const named = LAYERS.map((name) => ({ code: name, evidence: this.layers[name] ?? [] }));
+    const cuts = segments(named);
+    for (const block of this.near) {
+      const own = cuts.filter((cut) => cut.start < block.end && cut.end > block.start);
+      for (const line of block.lines) this.#fill(line, own);
     }
-    this.kept = new Set(this.near);
-    this.#register();
+    this.#list();
   }
 
   #register() {
-    if (!CAN || !this.pieces.length) return;
-    const layers = LAYERS.map(() => new Highlight());
-    layers[3].priority = 1;
-    if (this.lit) {
-      for (const block of this.near) {
-        block.ranges ??= this.#rangesOf(block);
-        for (const [layer, range] of block.ranges) layers[layer].add(range);
+    const layers = { ev1: [], ev2: [], ev3: [], doubt: [] };
+    for (const block of this.near) {
+      for (let place = before(this.ends, block.start + 1); this.segments[place]?.start < block.end; place++) {
+        const { start, end, codes, doubt } = this.segments[place];
+        const part = { start: Math.max(start, block.start), end: Math.min(end, block.end) };
+        layers[`ev${Math.min(3, codes.length)}`].push(part);
+        if (doubt) layers.doubt.push(part);
       }
     }
-    LAYERS.forEach((name, layer) => CSS.highlights.set(name, layers[layer]));
+    for (const name in layers) this.#lay(name, layers[name]);
   }
 
-  #rangesOf(block) {
-    const ranges = [];
-    for (let place = before(this.ends, block.start + 1); place < this.segments.length; place++) {
-      const segment = this.segments[place];
-      if (segment.start >= block.end) break;
-      const start = Math.max(segment.start, block.start);
-      const range = this.#range(start, Math.min(segment.end, block.end));
-      ranges.push([Math.min(3, segment.codes.length) - 1, range]);
-      if (segment.doubt) ranges.push([3, range]);
-    }
-    return ranges;
-  }
-
-  #registerActive() {
-    if (!CAN || !this.pieces.length) return;
-    const layers = { weak: new Highlight(), strong: new Highlight(), cue: new Highlight() };
-    const spans = this.active?.evidence ?? [];
-    const greatest = Math.max(0, ...spans.map((span) => span.weight ?? 1));
-    for (const span of spans) {
-      const strong = (span.weight ?? 1) >= greatest / 2;
-      layers[strong ? "strong" : "weak"].add(this.#range(span.start, span.end));
-      if (span.cue) layers.cue.add(this.#range(span.cue.start, span.cue.end));
-    }
-    Object.entries(layers).forEach(([name, layer], place) => {
-      layer.priority = 2 + place;
-      CSS.highlights.set(name, layer);
-    });
-  }
-
+  // Where blocks stand; of those that were never near, only about.
   #measure() {
-    const long = this.host.classList.contains("long"); // there, asking each line would lay out what nobody sees
-    for (const { element, lines } of this.blocks) {
-      const [top, height] = [element.offsetTop, long ? element.offsetHeight : 0];
-      lines.forEach((line, place) => {
-        line.top = long ? top + (height * place) / lines.length : line.element.offsetTop;
-      });
-    }
-    const height = this.rail.clientHeight;
-    const scale = devicePixelRatio || 1;
-    if (this.rail.height !== Math.round(height * scale)) {
-      this.rail.height = Math.round(height * scale);
-      this.rail.width = Math.round(14 * scale);
-    }
-    this.tops = (this.lines ?? []).map((line) => line.top);
-    this.total = this.scroller.scrollHeight;
-    this.inSight = this.scroller.clientHeight;
-    this.#ticks();
+    for (const block of this.blocks) [block.top, block.tall] = [block.element.offsetTop, block.element.offsetHeight];
+    this.tops = this.blocks.map((block) => block.top);
+    this.total = this.scroller.scrollHeight || 1;
+    this.frame.style.height = `${(100 * this.scroller.clientHeight) / this.total}%`;
+    this.#draw();
     this.#scrolled();
   }
 
-  // Where the ticks of the rail stand and what colours they have: asked for when they change, not at each scroll.
-  #ticks() {
-    const styles = getComputedStyle(this.rail);
-    const colour = (name) => resolved(styles, styles.getPropertyValue(name).trim());
-    this.colours = { ink: colour("--ink"), quiet: colour("--ev3"), own: colour("--under") };
-    const total = this.scroller.scrollHeight || 1;
-    const place = (offset) => (this.lines[this.#pieceAt(offset)?.line ?? 0]?.top ?? 0) / total;
-    this.quiet = this.lit && this.pieces.length ? this.segments.map((segment) => place(segment.start)) : [];
-    this.own = this.pieces.length ? (this.active?.evidence ?? []).map((span) => place(span.start)) : [];
-  }
-
+  // A tick for each phrase, long for the active code; canvas knows no light-dark(), so the rail's own colours are asked.
   #draw() {
-    if (!this.colours) return;
-    const pen = this.rail.getContext("2d");
-    const { width, height } = this.rail;
-    const total = this.total || 1;
-    const thick = Math.max(2, Math.round(height / 260));
+    const scale = devicePixelRatio || 1;
+    const [width, height] = [Math.round(14 * scale), Math.round(this.rail.clientHeight * scale)];
+    if (this.tops?.length !== this.blocks.length || !height) return;
+    if (this.canvas.height !== height) Object.assign(this.canvas, { width, height });
+    const pen = this.canvas.getContext("2d");
     pen.clearRect(0, 0, width, height);
-    pen.globalAlpha = 0.12;
-    pen.fillStyle = this.colours.ink;
-    pen.fillRect(0, (height * this.scroller.scrollTop) / total, width, (height * this.inSight) / total);
-    pen.globalAlpha = 1;
-    pen.fillStyle = this.colours.quiet;
-    for (const share of this.quiet) pen.fillRect(width / 2, Math.round(height * share), width / 2, thick);
-    pen.fillStyle = this.colours.own;
-    for (const share of this.own) pen.fillRect(0, Math.round(height * share), width, thick);
+    const { color, outlineColor } = getComputedStyle(this.rail);
+    const tick = ({ start }, left) => {
+      const block = this.blocks[Math.max(0, before(this.begins, start + 1) - 1)];
+      const inside = (start - block.start) / Math.max(1, block.end - block.start);
+      pen.rect(left, Math.round((height * (block.top + block.tall * inside)) / this.total), width - left, Math.max(2, Math.round(height / 260)));
+    };
+    for (const [spans, colour, left] of [[this.segments, color, width / 2], [this.own ?? [], outlineColor, 0]]) {
+      pen.beginPath();
+      pen.fillStyle = colour;
+      for (const span of spans) tick(span, left);
+      pen.fill();
+    }
   }
 
   // what people do
 
-  #soon(act, name) {
-    if (this.frames.has(name)) return void this.frames.set(name, act);
+  #soon(name, act) {
+    if (!this.frames.has(name)) {
+      requestAnimationFrame(() => {
+        const latest = this.frames.get(name);
+        this.frames.delete(name);
+        latest();
+      });
+    }
     this.frames.set(name, act);
-    requestAnimationFrame(() => {
-      const latest = this.frames.get(name);
-      this.frames.delete(name);
-      latest();
-    });
   }
 
+  // Evidence is registered for what is near, in the frame that scrolls: the browser looks at all of it again at each change.
   #scrolled() {
-    this.#draw();
-    const top = this.scroller.scrollTop + 40;
-    const line = this.lines?.[Math.max(0, before(this.tops ?? [], top + 1) - 1)];
-    if (line) this.on.scrolled(line.start);
+    if (this.tops?.length !== this.blocks.length || !this.blocks.length) return;
+    const top = this.scroller.scrollTop;
+    const at = (place) => Math.max(0, before(this.tops, place) - 1);
+    this.frame.style.translate = `0 ${(top * this.rail.clientHeight) / this.total}px`;
+    this.on.scrolled(this.begins[at(top + 60)]);
+    const near = this.blocks.slice(at(top - NEAR), at(top + this.scroller.clientHeight + NEAR) + 1);
+    if (near[0] === this.near[0] && near.at(-1) === this.near.at(-1)) return;
+    this.near = near;
+    this.#register();
   }
 
   #offsetUnder(event) {
     const caret = document.caretPositionFromPoint?.(event.clientX, event.clientY);
     const range = caret ? null : document.caretRangeFromPoint?.(event.clientX, event.clientY);
-    const node = caret ? caret.offsetNode : range?.startContainer;
-    const piece = node && this.places.get(node);
-    if (!piece || piece.node !== node) return null;
-    return piece.start + (caret ? caret.offset : range.startOffset);
+    const piece = this.places?.get(caret ? caret.offsetNode : range?.startContainer);
+    return piece ? piece.start + (caret ? caret.offset : range.startOffset) : null;
   }
 
   #segmentUnder(event) {
     const offset = this.#offsetUnder(event);
     if (offset === null) return null;
-    for (const place of [offset, offset - 1]) {
-      const segment = this.codesAt(place);
-      if (segment && this.#inside(segment, event)) return segment;
-    }
-    return null;
+    return [offset, offset - 1].map((place) => this.codesAt(place)).find((segment) => segment && this.#inside(segment, event)) ?? null;
   }
 
-  #inside(segment, event) {
-    const boxes = [...this.#range(segment.start, segment.end).getClientRects()];
-    const { clientX: x, clientY: y } = event;
+  #inside(segment, { clientX: x, clientY: y }) {
+    const boxes = [...this.#range(segment).getClientRects()];
     return boxes.some((box) => x >= box.left - 1 && x <= box.right + 1 && y >= box.top && y <= box.bottom);
   }
 
@@ -372,11 +327,19 @@ export class NoteText {
     this.on.selected(start < end ? this.snapped(start, end) : null);
   }
 
+  // Selections also end between elements: there, the first piece behind counts.
   #offsetOf(node, offset) {
-    const place = this.places.get(node);
-    if (place?.node) return place.start + offset;
-    const child = this.places.get(node.childNodes[offset]);
-    return child ? child.start : (place?.end ?? (offset ? this.text.length : 0));
+    const piece = this.places.get(node);
+    if (piece) return piece.start + offset;
+    const point = document.createRange();
+    point.setStart(node, offset);
+    let [low, high] = [0, this.pieces.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (point.comparePoint(this.pieces[middle].node, 0) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return this.pieces[low]?.start ?? this.text.length;
   }
 
   #railed(event) {
@@ -416,14 +379,6 @@ export function paragraphs(text, headings) {
   return runs;
 }
 
+const weight = (span) => span.weight ?? 1;
 const high = (text, place) => (text.charCodeAt(place) & 0xfc00) === 0xd800;
 const low = (text, place) => (text.charCodeAt(place) & 0xfc00) === 0xdc00;
-
-// What a colour of two themes is now: canvas does not know light-dark().
-function resolved(styles, value) {
-  if (!value.startsWith("light-dark")) return value;
-  const [light, dark] = value.slice(value.indexOf("(") + 1, value.lastIndexOf(")")).split(",");
-  const scheme = styles.colorScheme;
-  const isDark = scheme === "dark" || (scheme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
-  return (isDark ? dark : light).trim();
-}
