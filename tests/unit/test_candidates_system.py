@@ -286,9 +286,11 @@ def test_random_codes_with_their_marks_teach_nothing(recipe: Recipe) -> None:
     assert abs(np.mean(areas) - 0.5) <= 0.05
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(corpus: Corpus, recipe: Recipe, tmp_path: Path) -> None:
-    def walked(folder: str) -> FittedCoder:
-        settings = WalkSettings(keeper=InFolder(tmp_path / folder))
+def test_a_killed_run_and_one_of_several_processes_come_to_the_same_bits(
+    corpus: Corpus, recipe: Recipe, tmp_path: Path
+) -> None:
+    def walked(folder: str, *, processes: int = 1) -> FittedCoder:
+        settings = WalkSettings(keeper=InFolder(tmp_path / folder), processes=processes)
         found: FittedCoder = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)["coder"]
         return found
 
@@ -297,10 +299,11 @@ def test_a_killed_run_goes_on_to_the_same_bits(corpus: Corpus, recipe: Recipe, t
     steps = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)
     steps["reader1"], steps["candidates"]  # and there it was killed
     again = walked("killed")
+    walked("apart", processes=2)
     documents = whole.encode([note.text for note in made_up_notes(5, seed=2)])
     np.testing.assert_array_equal(again.probabilities(documents), whole.probabilities(documents))
-    digests = [(tmp_path / name / "coder" / "tensors.safetensors").read_bytes() for name in ("whole", "killed")]
-    assert digests[0] == digests[1]
+    kept = [(tmp_path / name / "coder" / "tensors.safetensors").read_bytes() for name in ("whole", "killed", "apart")]
+    assert kept[0] == kept[1] == kept[2]
 
 
 def test_scorers_are_fitted_on_other_notes_and_told_to_the_judge(corpus: Corpus, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Steps declare what decides them: digests follow, nothing undeclared is read, all who walk find the same work."""
 
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,53 @@ def test_a_change_of_a_section_makes_anew_what_it_decides_and_all_after_it(
 ) -> None:
     walked(tmp_path, Recipe())
     assert sorted(walked(tmp_path, change)[1]) == sorted(again)
+
+
+def apart(name: str, tmp_path: Path, *, fails_apart: bool = False) -> Step:
+    """A step that writes down which process made it; it may fail in any other process than this one."""
+    own = os.getpid()
+
+    def make(work: Work) -> int:
+        if fails_apart and os.getpid() != own:
+            raise ValueError("not here")
+        with (tmp_path / "processes").open("a") as log:
+            log.write(f"{name} {os.getpid()}\n")
+        return len(name) + work["first"]
+
+    return replace(made([], name, ("first",)), make=make, apart=True)
+
+
+def walked_apart(tmp_path: Path, *steps: Step, processes: int = 2) -> tuple[int, dict[str, int]]:
+    """What a step makes of all those that may be made apart, and the processes that made them."""
+    log: list[str] = []
+
+    def joined(work: Work) -> int:
+        work.ahead(*(step.name for step in steps))
+        return sum(work[step.name] for step in steps)
+
+    last = Step("last", joined, always(*(step.name for step in steps)))
+    plan = [planned(step, Recipe()) for step in (made(log, "first", ("corpus",)), *steps, last)]
+    settings = WalkSettings(InFolder(tmp_path), processes=processes)
+    total = walk(plan, {"corpus": Root(0, "x")}, settings)["last"]
+    assert log in (["first"], [])  # made before any process, for all of them
+    lines = (tmp_path / "processes").read_text().splitlines()
+    return total, {line.split()[0]: int(line.split()[1]) for line in lines}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks are taken on Linux alone")
+def test_steps_that_may_be_made_apart_are_made_in_processes_and_only_where_they_are_missing(tmp_path: Path) -> None:
+    steps = [apart(name, tmp_path) for name in ("a", "bb", "ccc")]
+    total, by = walked_apart(tmp_path, *steps)
+    assert total == 9 and len({*by.values(), os.getpid()}) == 4
+    assert walked_apart(tmp_path, *steps) == (total, by)
+    (tmp_path / "alone").mkdir()
+    _, by = walked_apart(tmp_path / "alone", *(apart(step.name, tmp_path / "alone") for step in steps), processes=1)
+    assert set(by.values()) == {os.getpid()}
+
+
+def test_what_fails_in_another_process_is_made_in_this_one(tmp_path: Path) -> None:
+    total, by = walked_apart(tmp_path, apart("a", tmp_path, fails_apart=True), apart("bb", tmp_path))
+    assert total == 5 and by["a"] == os.getpid()
 
 
 def test_what_is_there_counts_even_where_what_it_was_made_from_is_gone(tmp_path: Path) -> None:

@@ -219,10 +219,18 @@ READER = Kind("reader", partial(_save, kind="reader"), _load_reader)
 LISTED = Kind("candidates", _save_listed, _load_listed)
 CLUSTERS = Step("word-clusters", _clusters, always("word-vectors"))
 READERS = tuple(
-    Step(f"reader{part}", partial(_reader_without, part=part), _needs, sections=SECTIONS, kind=READER, files=_files)
+    Step(
+        f"reader{part}",
+        partial(_reader_without, part=part),
+        _needs,
+        sections=SECTIONS,
+        kind=READER,
+        files=_files,
+        apart=True,
+    )
     for part in range(PARTS)
 )
-READ = Step("reader", _reader, _needs, sections=SECTIONS, kind=READER, files=_files)
+READ = Step("reader", _reader, _needs, sections=SECTIONS, kind=READER, files=_files, apart=True)
 LIST = Step("candidates", _listed, _needs_of_listing, sections=SECTIONS, kind=LISTED, files=_files)
 BY_CANDIDATES = (CLUSTERS, *READERS, READ, LIST)
 

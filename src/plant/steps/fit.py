@@ -99,6 +99,7 @@ def _candidates(work: Work) -> Fitted:
         work.progress("no word is marked and no code has a name: PLANT is fitted, not candidates", 1, 1)
         _check(work["choosing"].documents)
         return work[f"{FALLBACK}/model"]
+    work.ahead("reader", "candidates")
     reader = work["reader"]
     lessons = lessons_of(view, work["candidates"], language=reader.language, seed=recipe.seed)
     codes = (*view.codes, *further_codes(view, recipe.naming))
