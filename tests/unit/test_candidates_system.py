@@ -289,8 +289,8 @@ def test_random_codes_with_their_marks_teach_nothing(recipe: Recipe) -> None:
 def test_a_killed_run_and_one_of_several_processes_come_to_the_same_bits(
     corpus: Corpus, recipe: Recipe, tmp_path: Path
 ) -> None:
-    def walked(folder: str, *, processes: int = 1) -> FittedCoder:
-        settings = WalkSettings(keeper=InFolder(tmp_path / folder), processes=processes)
+    def walked(folder: str) -> FittedCoder:
+        settings = WalkSettings(keeper=InFolder(tmp_path / folder))
         found: FittedCoder = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)["coder"]
         return found
 
@@ -299,11 +299,14 @@ def test_a_killed_run_and_one_of_several_processes_come_to_the_same_bits(
     steps = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)
     steps["reader1"], steps["candidates"]  # and there it was killed
     again = walked("killed")
-    walked("apart", processes=2)
+    settings = WalkSettings(keeper=InFolder(tmp_path / "apart"), processes=2)
+    walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings).ahead(["reader", "candidates"])
     documents = whole.encode([note.text for note in made_up_notes(5, seed=2)])
     np.testing.assert_array_equal(again.probabilities(documents), whole.probabilities(documents))
-    kept = [(tmp_path / name / "coder" / "tensors.safetensors").read_bytes() for name in ("whole", "killed", "apart")]
-    assert kept[0] == kept[1] == kept[2]
+    for other, things in (("killed", ["coder"]), ("apart", ["reader", *(f"reader{part}" for part in range(PARTS))])):
+        for thing in things:
+            kept = [(tmp_path / run / thing / "tensors.safetensors").read_bytes() for run in ("whole", other)]
+            assert kept[0] == kept[1]
 
 
 def test_scorers_are_fitted_on_other_notes_and_told_to_the_judge(corpus: Corpus, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from plant.cli.main import main
 from plant.recipe.reading import load_recipe, named_recipes
 from plant.recipe.schema import Rank, Recipe, Relate
+from plant.steps.constants import digest_of_constants
 from plant.steps.fit import every_step, fit_coder, plan_of
 from plant.steps.step import EVERYTHING, Root, Step, WalkSettings, Work, always, planned, walk
 from plant.store.artifact import save_artifact
@@ -146,7 +147,8 @@ def walked_apart(tmp_path: Path, *steps: Step, processes: int = 2) -> tuple[int,
 def test_steps_that_may_be_made_apart_are_made_in_processes_and_only_where_they_are_missing(tmp_path: Path) -> None:
     steps = [apart(name, tmp_path) for name in ("a", "bb", "ccc")]
     total, by = walked_apart(tmp_path, *steps)
-    assert total == 9 and len({*by.values(), os.getpid()}) == 4
+    assert total == 9
+    assert len({*by.values(), os.getpid()}) == 4
     assert walked_apart(tmp_path, *steps) == (total, by)
     (tmp_path / "alone").mkdir()
     _, by = walked_apart(tmp_path / "alone", *(apart(step.name, tmp_path / "alone") for step in steps), processes=1)
@@ -155,7 +157,8 @@ def test_steps_that_may_be_made_apart_are_made_in_processes_and_only_where_they_
 
 def test_what_fails_in_another_process_is_made_in_this_one(tmp_path: Path) -> None:
     total, by = walked_apart(tmp_path, apart("a", tmp_path, fails_apart=True), apart("bb", tmp_path))
-    assert total == 5 and by["a"] == os.getpid()
+    assert total == 5
+    assert by["a"] == os.getpid()
 
 
 def test_what_is_there_counts_even_where_what_it_was_made_from_is_gone(tmp_path: Path) -> None:
@@ -221,3 +224,29 @@ def test_a_recipe_with_another_seed_is_another_coder() -> None:
     recipe = load_recipe("plant-demo")
     keys = {walk(plan_of(one), {"corpus": Root(None)}).key("coder") for one in (recipe, replace(recipe, seed=2))}
     assert len(keys) == 2
+
+
+def keys_of_candidates() -> dict[str, str]:
+    digest_of_constants.cache_clear()
+    steps = walk(plan_of(load_recipe("candidates")), {"corpus": Root(None, "x")})
+    return {name: steps.key(name) for name in ("reader0", "reader", "candidates", "coder")}
+
+
+@pytest.mark.parametrize(
+    ("constant", "changed"),
+    [
+        ("tagging.TEMPLATES", {"reader0", "reader", "candidates", "coder"}),
+        ("places.FinderOptions", {"reader0", "reader", "candidates", "coder"}),
+        ("span_features.REACH", {"candidates", "coder"}),
+        ("judge.SPANS", {"coder"}),
+    ],
+)
+def test_what_a_constant_of_candidates_decides_is_made_anew_when_it_changes(
+    constant: str, changed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = keys_of_candidates()
+    with monkeypatch.context() as patched:
+        patched.setattr(f"plant.candidates.{constant}", make_dataclass("Changed", [("threshold", float, 0.5)]))
+        after = keys_of_candidates()
+    assert {name for name in before if before[name] != after[name]} == changed
+    assert keys_of_candidates() == before

@@ -22,6 +22,7 @@ from plant.recipe.schema import Choose, Recipe
 from plant.steps.candidates import (
     BY_CANDIDATES,
     further_codes,
+    judge_constants,
     lessons_of,
     nothing_to_look_for,
     plan_of_scorers,
@@ -137,6 +138,7 @@ MODEL = Step(
     lambda work: FITTERS[work.recipe.system].make(work),
     lambda recipe: FITTERS[recipe.system].needs(recipe),
     sections=EVERYTHING,
+    knobs=lambda recipe: judge_constants() if recipe.system == "candidates" else {},
     files=lambda recipe: (recipe.naming.synonyms,),
 )
 
