@@ -2,6 +2,7 @@
 
     python benchmarks/candidates.py [--notes 1000 2500 5000] [--words 1500] [--codes 8929] [--lines FILE] [--json]
     python benchmarks/candidates.py --lines FILE --notes                        # what the lines of earlier calls say
+    python benchmarks/candidates.py --run RUN       # reading the reported notes of a run one by one, with evidence
 
 Made-up notes (seed 1): sentences of 15 words of a Zipf vocabulary, codes by the same law, 16 drawn a note, each by one
 of three wordings of its own, which is marked. One reader of all notes is fitted stage by stage; it lists candidates for
@@ -34,8 +35,11 @@ from plant.candidates.rates import fit_rates
 from plant.candidates.reader import Reader, TaughtNote, marked_wordings
 from plant.candidates.rows import listed
 from plant.candidates.words import stemmer, words_of
+from plant.data.corpus import Role, held_out, take
+from plant.data.store import load_corpus
 from plant.steps.candidates import FOLDS, MOST_JUDGED
 from plant.systems.candidates import columns_of
+from plant.systems.coder import load_coder
 
 CODES_OF_A_NOTE = 16
 SENTENCE = 15  # words
@@ -179,14 +183,39 @@ def extrapolated(found: Mapping[int, Mapping[str, float]]) -> dict[str, Growth]:
     return reached
 
 
+def read_one_by_one(run: Path) -> dict[str, float]:
+    """CPU milliseconds of coding a note of a run, each by itself, with the phrases of its accepted codes."""
+    coder, corpus = load_coder(run / "coder"), load_corpus(run / "corpus")
+    notes = held_out(corpus, Role.REPORT, coder.codes)
+    alone = [coder.reread(take(notes, np.array([row]))) for row in range(len(notes))]
+    coder.probabilities(alone[0])  # tables that are made once
+    words, seconds = [], []
+    for note in alone:
+        before = time.process_time()
+        reading = coder.system.read(note, evidence=True)
+        for label in np.flatnonzero(reading.scores[0] >= coder.thresholds).tolist():
+            reading.phrases(0, label)
+        seconds.append(time.process_time() - before)
+        words.append(len(note.tokens))
+    slope, level = np.polyfit(words, seconds, 1)
+    return {
+        "notes": len(notes), "words a note": float(np.mean(words)), "ms a note": 1000 * float(np.mean(seconds)),
+        "ms of 700 words": 1000 * float(level + 700 * slope), "ms of the slowest": 1000 * max(seconds),
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--notes", type=int, nargs="*", default=[1000, 2500, 5000])
     parser.add_argument("--words", type=int, default=1500)
     parser.add_argument("--codes", type=int, default=8929)
     parser.add_argument("--lines", type=Path, help="file that each measurement is added to, and earlier ones read from")
+    parser.add_argument("--run", type=Path, help="folder of a run: how long its coder reads")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.run:
+        print(json.dumps(read_one_by_one(arguments.run)))
+        return
     lines = arguments.lines.read_text().splitlines() if arguments.lines and arguments.lines.exists() else []
     found: dict[int, dict[str, float]] = {int(line["notes"]): line for line in map(json.loads, lines)}
     for count in arguments.notes:
