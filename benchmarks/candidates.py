@@ -1,6 +1,6 @@
 """What fitting and reading by candidates costs as notes grow in number, and what it comes to at 50,000.
 
-    python benchmarks/candidates.py [--notes 1000 2500 5000] [--words 1500] [--codes 8929] [--lines FILE] [--json]
+    python benchmarks/candidates.py [--notes 250 500 1000] [--words 1500] [--codes 8929] [--lines FILE] [--json]
     python benchmarks/candidates.py --lines FILE --notes                        # what the lines of earlier calls say
     python benchmarks/candidates.py --run RUN       # reading the reported notes of a run one by one, with evidence
 
@@ -206,7 +206,7 @@ def read_one_by_one(run: Path) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--notes", type=int, nargs="*", default=[1000, 2500, 5000])
+    parser.add_argument("--notes", type=int, nargs="*", default=[250, 500, 1000])
     parser.add_argument("--words", type=int, default=1500)
     parser.add_argument("--codes", type=int, default=8929)
     parser.add_argument("--lines", type=Path, help="file that each measurement is added to, and earlier ones read from")

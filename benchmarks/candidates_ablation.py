@@ -262,8 +262,8 @@ def opened(arguments: argparse.Namespace) -> tuple[Recipe, Corpus, Walk]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("source", nargs="?")
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--fit", default="train")
     parser.add_argument("--report", default="")
     parser.add_argument("--set", action="append", default=[])
@@ -271,6 +271,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="words of the names of variants; all without")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many; called again, it goes on")
     arguments = parser.parse_args()
+    if arguments.source is None or arguments.out is None:
+        parser.print_usage()  # among all benchmarks: there are no notes to fit on
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     lines, until = arguments.out / "ablation.jsonl", time.monotonic() + 60 * arguments.minutes
     done = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []

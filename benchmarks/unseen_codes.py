@@ -60,9 +60,12 @@ def pairs_of(coder: FittedCoder, reading: CandidatesReading, gold: list[tuple[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.run is None:
+        parser.print_usage()  # among all benchmarks: there is no run to look at
+        return
     coder, corpus = load_coder(arguments.run / "coder"), load_corpus(arguments.run / "corpus")
     documents = coder.reread(held_out(corpus, Role.REPORT, coder.codes))
     reading = coder.system.read(documents)
