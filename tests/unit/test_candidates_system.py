@@ -286,7 +286,9 @@ def test_random_codes_with_their_marks_teach_nothing(recipe: Recipe) -> None:
     assert abs(np.mean(areas) - 0.5) <= 0.05
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(corpus: Corpus, recipe: Recipe, tmp_path: Path) -> None:
+def test_a_killed_run_and_one_of_several_processes_come_to_the_same_bits(
+    corpus: Corpus, recipe: Recipe, tmp_path: Path
+) -> None:
     def walked(folder: str) -> FittedCoder:
         settings = WalkSettings(keeper=InFolder(tmp_path / folder))
         found: FittedCoder = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)["coder"]
@@ -297,10 +299,14 @@ def test_a_killed_run_goes_on_to_the_same_bits(corpus: Corpus, recipe: Recipe, t
     steps = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)
     steps["reader1"], steps["candidates"]  # and there it was killed
     again = walked("killed")
+    settings = WalkSettings(keeper=InFolder(tmp_path / "apart"), processes=2)
+    walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings).ahead(["reader", "candidates"])
     documents = whole.encode([note.text for note in made_up_notes(5, seed=2)])
     np.testing.assert_array_equal(again.probabilities(documents), whole.probabilities(documents))
-    digests = [(tmp_path / name / "coder" / "tensors.safetensors").read_bytes() for name in ("whole", "killed")]
-    assert digests[0] == digests[1]
+    for other, things in (("killed", ["coder"]), ("apart", ["reader", *(f"reader{part}" for part in range(PARTS))])):
+        for thing in things:
+            kept = [(tmp_path / run / thing / "tensors.safetensors").read_bytes() for run in ("whole", other)]
+            assert kept[0] == kept[1]
 
 
 def test_scorers_are_fitted_on_other_notes_and_told_to_the_judge(corpus: Corpus, tmp_path: Path) -> None:

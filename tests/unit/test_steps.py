@@ -1,6 +1,8 @@
 """Steps declare what decides them: digests follow, nothing undeclared is read, all who walk find the same work."""
 
-from dataclasses import replace
+import os
+import sys
+from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from plant.cli.main import main
 from plant.recipe.reading import load_recipe, named_recipes
 from plant.recipe.schema import Rank, Recipe, Relate
+from plant.steps.constants import digest_of_constants
 from plant.steps.fit import every_step, fit_coder, plan_of
 from plant.steps.step import EVERYTHING, Root, Step, WalkSettings, Work, always, planned, walk
 from plant.store.artifact import save_artifact
@@ -109,6 +112,55 @@ def test_a_change_of_a_section_makes_anew_what_it_decides_and_all_after_it(
     assert sorted(walked(tmp_path, change)[1]) == sorted(again)
 
 
+def apart(name: str, tmp_path: Path, *, fails_apart: bool = False) -> Step:
+    """A step that writes down which process made it; it may fail in any other process than this one."""
+    own = os.getpid()
+
+    def make(work: Work) -> int:
+        if fails_apart and os.getpid() != own:
+            raise ValueError("not here")
+        with (tmp_path / "processes").open("a") as log:
+            log.write(f"{name} {os.getpid()}\n")
+        return len(name) + work["first"]
+
+    return replace(made([], name, ("first",)), make=make, apart=True)
+
+
+def walked_apart(tmp_path: Path, *steps: Step, processes: int = 2) -> tuple[int, dict[str, int]]:
+    """What a step makes of all those that may be made apart, and the processes that made them."""
+    log: list[str] = []
+
+    def joined(work: Work) -> int:
+        work.ahead(*(step.name for step in steps))
+        return sum(work[step.name] for step in steps)
+
+    last = Step("last", joined, always(*(step.name for step in steps)))
+    plan = [planned(step, Recipe()) for step in (made(log, "first", ("corpus",)), *steps, last)]
+    settings = WalkSettings(InFolder(tmp_path), processes=processes)
+    total = walk(plan, {"corpus": Root(0, "x")}, settings)["last"]
+    assert log in (["first"], [])  # made before any process, for all of them
+    lines = (tmp_path / "processes").read_text().splitlines()
+    return total, {line.split()[0]: int(line.split()[1]) for line in lines}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks are taken on Linux alone")
+def test_steps_that_may_be_made_apart_are_made_in_processes_and_only_where_they_are_missing(tmp_path: Path) -> None:
+    steps = [apart(name, tmp_path) for name in ("a", "bb", "ccc")]
+    total, by = walked_apart(tmp_path, *steps)
+    assert total == 9
+    assert len({*by.values(), os.getpid()}) == 4
+    assert walked_apart(tmp_path, *steps) == (total, by)
+    (tmp_path / "alone").mkdir()
+    _, by = walked_apart(tmp_path / "alone", *(apart(step.name, tmp_path / "alone") for step in steps), processes=1)
+    assert set(by.values()) == {os.getpid()}
+
+
+def test_what_fails_in_another_process_is_made_in_this_one(tmp_path: Path) -> None:
+    total, by = walked_apart(tmp_path, apart("a", tmp_path, fails_apart=True), apart("bb", tmp_path))
+    assert total == 5
+    assert by["a"] == os.getpid()
+
+
 def test_what_is_there_counts_even_where_what_it_was_made_from_is_gone(tmp_path: Path) -> None:
     walked(tmp_path, Recipe())
     for name in ("a", "b"):
@@ -172,3 +224,29 @@ def test_a_recipe_with_another_seed_is_another_coder() -> None:
     recipe = load_recipe("plant-demo")
     keys = {walk(plan_of(one), {"corpus": Root(None)}).key("coder") for one in (recipe, replace(recipe, seed=2))}
     assert len(keys) == 2
+
+
+def keys_of_candidates() -> dict[str, str]:
+    digest_of_constants.cache_clear()
+    steps = walk(plan_of(load_recipe("candidates")), {"corpus": Root(None, "x")})
+    return {name: steps.key(name) for name in ("reader0", "reader", "candidates", "coder")}
+
+
+@pytest.mark.parametrize(
+    ("constant", "changed"),
+    [
+        ("tagging.TEMPLATES", {"reader0", "reader", "candidates", "coder"}),
+        ("places.FinderOptions", {"reader0", "reader", "candidates", "coder"}),
+        ("span_features.REACH", {"candidates", "coder"}),
+        ("judge.SPANS", {"coder"}),
+    ],
+)
+def test_what_a_constant_of_candidates_decides_is_made_anew_when_it_changes(
+    constant: str, changed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = keys_of_candidates()
+    with monkeypatch.context() as patched:
+        patched.setattr(f"plant.candidates.{constant}", make_dataclass("Changed", [("threshold", float, 0.5)]))
+        after = keys_of_candidates()
+    assert {name for name in before if before[name] != after[name]} == changed
+    assert keys_of_candidates() == before

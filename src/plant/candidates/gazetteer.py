@@ -50,8 +50,9 @@ class Gazetteer:
         matches = self.phrases.find(tokens)
         marked, standing = self.marked[matches.phrase], self.standing[matches.phrase]
         if own is not None:
-            marked = marked - _counts(matches, _are_marked(matches, own), len(self.phrases))[matches.phrase]
-            standing = standing - _counts(matches, np.ones(len(matches), np.bool_), len(self.phrases))[matches.phrase]
+            place, own_standing = np.unique(matches.phrase, return_inverse=True, return_counts=True)[1:]
+            marked = marked - np.bincount(place, _are_marked(matches, own), len(own_standing)).astype(np.int64)[place]
+            standing = standing - own_standing[place]
         known = marked > 0
         return Found(matches.first[known], matches.last[known], marked[known], standing[known])
 
@@ -66,8 +67,8 @@ def fit_gazetteer(notes: Sequence[Tokens], spans: Sequence[Spans]) -> Gazetteer:
     marked, standing = np.zeros(len(phrases), np.int64), np.zeros(len(phrases), np.int64)
     for tokens, own in zip(notes, spans, strict=True):
         matches = phrases.find(tokens)
-        marked += _counts(matches, _are_marked(matches, own), len(phrases))
-        standing += _counts(matches, np.ones(len(matches), np.bool_), len(phrases))
+        np.add.at(marked, matches.phrase[_are_marked(matches, own)], 1)  # a table of all phrases for each note
+        np.add.at(standing, matches.phrase, 1)  # would cost notes times phrases
     return Gazetteer(phrases, marked, standing)
 
 
@@ -82,10 +83,6 @@ def unpack_gazetteer(arrays: Mapping[str, NDArray[Any]]) -> Gazetteer:
 def _are_marked(matches: Matches, own: Spans) -> NDArray[np.bool_]:
     pairs = zip(matches.first.tolist(), matches.last.tolist(), strict=True)
     return np.fromiter((pair in own for pair in pairs), np.bool_, len(matches))
-
-
-def _counts(matches: Matches, which: NDArray[np.bool_], n_phrases: int) -> NDArray[np.int64]:
-    return np.bincount(matches.phrase[which], minlength=n_phrases)
 
 
 def longest_matches(found: Found) -> list[int]:

@@ -30,10 +30,13 @@ class Rates:
         `own` is what was marked in a fitted note, which then counts as if it were new.
         """
         numbers = np.array([self._number_of.get(stem, len(self.stems)) for stem in stems], np.int64)
-        counts = np.pad(self.counts, ((0, 0), (0, 1)))
+        known = numbers < len(self.stems)
+        counts = np.zeros((4, len(numbers)), np.int64)
+        counts[:, known] = self.counts[:, numbers[known]]
         if own is not None:
-            counts -= _counts(numbers, own, len(self.stems) + 1)
-        standing, *parts = counts[:, numbers]
+            place = np.unique(numbers, return_inverse=True)[1]
+            counts -= np.stack([np.bincount(each, minlength=len(numbers)) for each in _chosen(place, own)])[:, place]
+        standing, *parts = counts
         trust = np.searchsorted(OCCURRENCES, standing, side="right")
         shares = (np.stack(parts) + 0.1) / (standing + 0.5)
         buckets = 1 + np.searchsorted(SHARES, shares) * (len(OCCURRENCES) + 1) + trust
@@ -54,7 +57,8 @@ def fit_rates(notes: Sequence[Sequence[str]], spans: Sequence[Spans]) -> Rates:
     number_of = {stem: number for number, stem in enumerate(stems)}
     counts = np.zeros((4, len(stems)), np.int64)
     for note, own in zip(notes, spans, strict=True):
-        counts += _counts(np.array([number_of[stem] for stem in note], np.int64), own, len(stems))
+        for row, each in zip(counts, _chosen(np.array([number_of[stem] for stem in note], np.int64), own), strict=True):
+            np.add.at(row, each, 1)  # a table of all stems for each note would cost notes times stems
     return Rates(stems, counts)
 
 
@@ -65,12 +69,11 @@ def unpack_rates(arrays: Mapping[str, NDArray[Any]]) -> Rates:
     return Rates(stems, arrays["counts"])
 
 
-def _counts(numbers: NDArray[np.int64], own: Spans, n_stems: int) -> NDArray[np.int64]:
-    """Of each stem, its words in a note; those within spans, a word of two spans once; first words; last words."""
+def _chosen(numbers: NDArray[np.int64], own: Spans) -> tuple[NDArray[np.int64], ...]:
+    """The stems of a note's words; of those within spans, a word of two spans once; of first words; of last words."""
     within = np.zeros(len(numbers), np.bool_)
     for first, last in own:
         within[first:last] = True
     firsts = np.array([first for first, _ in own], np.int64)
     lasts = np.array([last - 1 for _, last in own], np.int64)
-    chosen = (numbers, numbers[within], numbers[firsts], numbers[lasts])
-    return np.stack([np.bincount(each, minlength=n_stems) for each in chosen])
+    return numbers, numbers[within], numbers[firsts], numbers[lasts]

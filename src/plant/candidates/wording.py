@@ -6,7 +6,7 @@ family, so a column of one family is found by a number (a stem, a pair of stems)
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from plant.text.grades import find_grades
 Wording = tuple[tuple[str, ...], tuple[str, ...]]
 """The words of a span or name: folded, and stemmed."""
 
+REMEMBERED = 1 << 14  # wordings whose signs are kept
 GRADING = ("g", "dif", "ind", "und", "high", "low", "alto", "bajo", "fu", "isup", "estad", "stag")  # begin every grade
 
 
@@ -249,10 +250,11 @@ def runs_of(word: str, sizes: Sequence[int]) -> list[str]:
 
 def has_digit(word: str) -> bool:
     """Whether the word is a number, or has one in it."""
-    return any(letter.isdigit() for letter in word)
+    return not word.isalpha() and any(letter.isdigit() for letter in word)
 
 
-def signs_of(folded: Sequence[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=REMEMBERED)
+def signs_of(folded: tuple[str, ...]) -> tuple[str, ...]:
     """Shapes of words with digits, grades however they are written ("G2", "poorly differentiated"), M1 or stage IV."""
     shapes = [shape_of(word) for word in folded if has_digit(word)]
     if not shapes and not any(word.startswith(GRADING) for word in folded):

@@ -44,9 +44,15 @@ def words_of(text: str, stem: Callable[[str], str]) -> NoteWords:
     after_line = np.empty(len(characters), np.bool_)
     found = _scan(characters, _classes(), starts, ends, after_line)
     starts, ends = starts[:found].copy(), ends[:found].copy()
-    surfaces = tuple([text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+    surfaces = tuple([_one(text[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
     sentences = _sentences(surfaces, starts, ends, after_line[:found])
     return NoteWords(starts, ends, surfaces, tuple(map(folded, surfaces)), tuple(map(stem, surfaces)), sentences)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _one(word: str) -> str:
+    """The same string for equal words: of the words of a corpus few are distinct."""
+    return word
 
 
 @lru_cache(maxsize=REMEMBERED)

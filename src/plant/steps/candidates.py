@@ -29,6 +29,7 @@ from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
 from plant.recipe.schema import Candidates, Naming, Recipe
 from plant.relevance.store import Named
+from plant.steps.constants import digest_of_constants, digest_of_data, modules_of
 from plant.steps.step import Planned, Step, Work, always, planned
 from plant.steps.views import CHOOSING
 from plant.store.artifact import Manifest, open_artifact, save_artifact
@@ -42,6 +43,30 @@ MOST_JUDGED = 3000  # fitted notes that teach the judge; of more, so many are dr
 OPTIONS = "options.json"
 SECTIONS = ("candidates", "naming", "seed")
 READ_FOR_LANGUAGE = 200  # words of each note
+FORMAT = 1  # of readers and rows: raised where the same constants come to mean something else
+ROOM = "plant.candidates"
+JUDGING = ("boosting", "judge", "note_features")  # modules of the room that decide neither readers nor rows
+LISTING = ("composing", "listing", "name_features", "rows", "said", "span_features", "suggesting", "wordings_read")
+
+
+def reader_constants(recipe: Recipe) -> dict[str, Any]:
+    """What decides a reader besides the recipe: the constants of all that a reader is made of."""
+    room = modules_of(ROOM, without=(*JUDGING, *LISTING))
+    constants = digest_of_constants(*room, "plant.codes.parts", "plant.text.grades", "plant.text.language")
+    return {"format": FORMAT, "parts": PARTS, "constants": constants}
+
+
+def listing_constants(recipe: Recipe) -> dict[str, Any]:
+    """What decides rows besides the readers: the constants of their features, and cues and headings of languages."""
+    texts = ("plant.text.acronyms", "plant.text.cues", "plant.text.sections")
+    constants = digest_of_constants(*(f"{ROOM}.{name}" for name in LISTING), *texts)
+    languages = digest_of_data("plant.text.languages", ".toml")
+    return {"format": FORMAT, "most judged": MOST_JUDGED, "constants": constants, "languages": languages}
+
+
+def judge_constants() -> dict[str, Any]:
+    """What decides a judge besides the rows."""
+    return {"folds": FOLDS, "judge": digest_of_constants(*(f"{ROOM}.{name}" for name in JUDGING))}
 
 
 def taught_notes(view: TrainingView, language: str, rows: Iterable[int] | None = None) -> list[TaughtNote]:
@@ -219,11 +244,22 @@ READER = Kind("reader", partial(_save, kind="reader"), _load_reader)
 LISTED = Kind("candidates", _save_listed, _load_listed)
 CLUSTERS = Step("word-clusters", _clusters, always("word-vectors"))
 READERS = tuple(
-    Step(f"reader{part}", partial(_reader_without, part=part), _needs, sections=SECTIONS, kind=READER, files=_files)
+    Step(
+        f"reader{part}",
+        partial(_reader_without, part=part),
+        _needs,
+        sections=SECTIONS,
+        kind=READER,
+        knobs=reader_constants,
+        files=_files,
+        apart=True,
+    )
     for part in range(PARTS)
 )
-READ = Step("reader", _reader, _needs, sections=SECTIONS, kind=READER, files=_files)
-LIST = Step("candidates", _listed, _needs_of_listing, sections=SECTIONS, kind=LISTED, files=_files)
+READ = Step("reader", _reader, _needs, sections=SECTIONS, kind=READER, knobs=reader_constants, files=_files, apart=True)
+LIST = Step(
+    "candidates", _listed, _needs_of_listing, sections=SECTIONS, kind=LISTED, knobs=listing_constants, files=_files
+)
 BY_CANDIDATES = (CLUSTERS, *READERS, READ, LIST)
 
 

@@ -22,6 +22,7 @@ from plant.recipe.schema import Choose, Recipe
 from plant.steps.candidates import (
     BY_CANDIDATES,
     further_codes,
+    judge_constants,
     lessons_of,
     nothing_to_look_for,
     plan_of_scorers,
@@ -99,6 +100,7 @@ def _candidates(work: Work) -> Fitted:
         work.progress("no word is marked and no code has a name: PLANT is fitted, not candidates", 1, 1)
         _check(work["choosing"].documents)
         return work[f"{FALLBACK}/model"]
+    work.ahead("reader", "candidates")
     reader = work["reader"]
     lessons = lessons_of(view, work["candidates"], language=reader.language, seed=recipe.seed)
     codes = (*view.codes, *further_codes(view, recipe.naming))
@@ -136,6 +138,7 @@ MODEL = Step(
     lambda work: FITTERS[work.recipe.system].make(work),
     lambda recipe: FITTERS[recipe.system].needs(recipe),
     sections=EVERYTHING,
+    knobs=lambda recipe: judge_constants() if recipe.system == "candidates" else {},
     files=lambda recipe: (recipe.naming.synonyms,),
 )
 

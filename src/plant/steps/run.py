@@ -18,6 +18,7 @@ from plant.steps.log import TrainingLog
 from plant.steps.names import Languages, decide, foreign_names, in_doubt
 from plant.steps.predict import PREDICT
 from plant.steps.prepare import Made, Request, inputs_of, prepare_once
+from plant.steps.processes import cores
 from plant.steps.step import Root, WalkSettings, planned, walk
 from plant.store.artifact import atomic_files, check_apart, read_manifest
 from plant.store.keeper import InFolder, Notify, Shared, named_by, unchanged, unheard
@@ -68,6 +69,7 @@ def run(
         log=TrainingLog(out / "training.jsonl", out / "events").write,
         progress=progress,
         facts={"name": name, "splits": made.manifest.facts["split_manifest"]},
+        processes=cores(),
     )
     languages = foreign_names(corpus)
     if in_doubt(corpus, recipe):

@@ -5,12 +5,14 @@ cannot read what it did not declare; so whoever walks (`Coder.fit`, `plant run`,
 work done or undone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from plant.recipe.schema import Recipe
+from plant.steps.processes import side_by_side
 from plant.store.fingerprint import files_digest
 from plant.store.keeper import InMemory, Keeper, Kind, Origin, digest_of
 from plant.types import Progress, silent
@@ -24,13 +26,17 @@ Log = Callable[[str, Any], None]
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """How a walk is carried out; none of it changes what is made. `facts` are kept with the coder."""
+    """How a walk is carried out; none of it changes what is made. `facts` are kept with the coder.
+
+    More than one of `processes` asks for a keeper that keeps: things made apart reach this process through its folder.
+    """
 
     keeper: Keeper = field(default_factory=InMemory)
     device: str = "cpu"
     log: Log = lambda name, epoch: None
     progress: Progress = silent
     facts: Mapping[str, Any] = field(default_factory=dict)
+    processes: int = 1
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Step:
     """How one thing is made; `needs`, `sections`, `knobs` and `files` are all that decide it.
 
     A step without a `kind` is quick: its thing is not kept. `folder` is where it is kept, with fields of the recipe in
-    braces; by itself the step's name.
+    braces; by itself the step's name. Steps that may be made `apart` can be made side by side, each in a process.
     """
 
     name: str
@@ -50,6 +56,7 @@ class Step:
     knobs: Callable[[Recipe], Mapping[str, Any]] = lambda recipe: {}  # that decide it, besides whole sections
     files: Callable[[Recipe], Sequence[str]] = lambda recipe: ()
     kept: Callable[[Recipe], bool] = lambda recipe: True
+    apart: bool = False
 
 
 def always(*needs: str) -> Callable[[Recipe], tuple[str, ...]]:
@@ -91,6 +98,7 @@ class Work:
     settings: WalkSettings
     checkpoint: Path | None
     fetch: Callable[[str], Any]
+    fetch_ahead: Callable[[Sequence[str]], None]
 
     def __getitem__(self, need: str) -> Any:
         """Something that the step needs."""
@@ -99,6 +107,10 @@ class Work:
     def get(self, need: str) -> Any:
         """Something that the step may need; None where this recipe does not ask for it."""
         return self[need] if need in self.planned.needs else None
+
+    def ahead(self, *needs: str) -> None:
+        """Make what lies on the way to some needs side by side, as far as it may be and processes allow."""
+        self.fetch_ahead([self.planned.needs[need] for need in needs])
 
     def section(self, kind: type[Section]) -> Section:
         """The section of the recipe that is of this kind."""
@@ -147,6 +159,29 @@ class Walk:
             self.made[key] = self._made(self.plan[name])
         return self.made[key]
 
+    def ahead(self, names: Sequence[str]) -> None:
+        """Make the steps on the way to some things that may be made apart, in processes side by side."""
+        found = dict.fromkeys(one.name for name in names for one in self._missing(name) if one.step.apart)
+        if self.settings.processes < 2 or len(found) < 2:
+            return
+        for need in dict.fromkeys(need for name in found for need in self.plan[name].needs.values()):
+            self[need]  # made once, for all processes
+        quiet = replace(self, settings=replace(self.settings, progress=silent))
+        jobs = [partial(quiet.__getitem__, name) for name in found]
+        side_by_side(jobs, processes=self.settings.processes, progress=self.settings.progress)
+
+    def _missing(self, name: str) -> Iterator[Planned]:
+        """The steps from a thing backwards, up to those whose things are there."""
+        if name in self.given or self._is_kept(self.plan[name]):
+            return
+        yield self.plan[name]
+        for need in self.plan[name].needs.values():
+            yield from self._missing(need)
+
+    def _is_kept(self, one: Planned) -> bool:
+        kind = one.step.kind if one.step.kept(one.recipe) else None
+        return kind is not None and self.settings.keeper.has(one.folder, self.origin(one.name), kind)
+
     def key(self, name: str) -> str:
         """The digest that stands for a thing, known before it is made."""
         return self.given[name].key if name in self.given else self.origin(name).key
@@ -166,7 +201,7 @@ class Walk:
 
     def _made(self, one: Planned) -> Any:
         keeper, origin = self.settings.keeper, self.origin(one.name)
-        work = Work(one, self.settings, keeper.checkpoint(one.folder, origin), self.__getitem__)
+        work = Work(one, self.settings, keeper.checkpoint(one.folder, origin), self.__getitem__, self.ahead)
         if one.step.kind is None or not one.step.kept(one.recipe):
             return one.step.make(work)
         return keeper.once(one.folder, origin, lambda: one.step.make(work), one.step.kind)

@@ -58,6 +58,10 @@ class Keeper(Protocol):
         """The thing of that name and origin: opened where it is kept, else made (and kept)."""
         ...
 
+    def has(self, name: str, origin: Origin, kind: Kind[Thing]) -> bool:
+        """Whether a thing of that name and origin is kept already."""
+        ...
+
     def checkpoint(self, name: str, origin: Origin) -> Path | None:
         """Where long work keeps its checkpoint; None: nowhere."""
         ...
@@ -69,6 +73,9 @@ class InMemory:
 
     def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
         return make()
+
+    def has(self, name: str, origin: Origin, kind: Kind[Thing]) -> bool:
+        return False
 
     def checkpoint(self, name: str, origin: Origin) -> Path | None:
         return None
@@ -83,7 +90,7 @@ class InFolder:
 
     def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
         path = self.folder / name
-        if unchanged(path, kind.name, origin.inputs):
+        if self.has(name, origin, kind):
             with suppress(ArtifactError):  # damaged: what it was made from is at hand, so it is made again
                 thing = kind.load(path)
                 self.notify(name, False)
@@ -94,6 +101,9 @@ class InFolder:
         self.checkpoint(name, origin).unlink(missing_ok=True)
         self.notify(name, True)
         return thing
+
+    def has(self, name: str, origin: Origin, kind: Kind[Thing]) -> bool:
+        return unchanged(self.folder / name, kind.name, origin.inputs)
 
     def checkpoint(self, name: str, origin: Origin) -> Path:
         """Where work on a thing of just this origin keeps its checkpoint."""
@@ -116,6 +126,11 @@ class Shared:
         if name in self.own:
             return self.run.once(name, origin, make, kind)
         return InFolder(self.folder, self.run.notify).once(named_by(name, origin.inputs), origin, make, kind)
+
+    def has(self, name: str, origin: Origin, kind: Kind[Thing]) -> bool:
+        if name in self.own:
+            return self.run.has(name, origin, kind)
+        return InFolder(self.folder).has(named_by(name, origin.inputs), origin, kind)
 
     def checkpoint(self, name: str, origin: Origin) -> Path:
         return self.run.checkpoint(name, origin)

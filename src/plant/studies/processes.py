@@ -2,10 +2,8 @@
 
 import fcntl
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,13 +11,13 @@ from typing import TextIO
 
 from plant.errors import InputError
 
-LOOK = 1.0  # seconds between looks for the parent
+LOOK = 0.25  # seconds between looks whether a log is free
 PATIENCE = 60.0  # seconds in which a run that lost its parent is surely gone
 
 
 def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
     """`plant` in a process of its own, so that its memory is its own: its peak in megabytes, None where it failed."""
-    start = f"from plant.studies.processes import end_with; end_with({os.getpid()})"
+    start = f"from plant.steps.processes import end_with; end_with({os.getpid()})"
     command = [sys.executable, "-c", f"{start}; from plant.cli.main import main; main()", *arguments]
     with log.open("a", encoding="utf-8") as lines:
         _lock(lines, log)
@@ -36,17 +34,6 @@ def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
     return None if status else usage.ru_maxrss / 1024
 
 
-def end_with(parent: int) -> None:
-    """Let this process be interrupted when the one that started it is gone, even if that was killed."""
-
-    def look() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=look, daemon=True).start()
-
-
 def _lock(lines: TextIO, log: Path) -> None:
     """Wait until nobody writes this log; the child holds the lock as long as it lives, whatever becomes of us."""
     until = time.monotonic() + PATIENCE
@@ -56,4 +43,4 @@ def _lock(lines: TextIO, log: Path) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise InputError(f"{log.parent} is being fitted by another process: wait for it, or end it") from None
-        time.sleep(LOOK / 4)
+        time.sleep(LOOK)

@@ -88,7 +88,9 @@ def find_grades(words: Sequence[str]) -> tuple[Grade, ...]:
 
 def _readings(text: str) -> Iterator[tuple[str, int, int, tuple[int, ...]]]:
     """Scale, characters and values of all that the patterns read, the surest pattern first."""
-    for scale, pattern, values_of in PATTERNS:
+    for scale, needed, pattern, values_of in PATTERNS:
+        if not any(letters in text for letters in needed):
+            continue  # most notes have few of these: looking for letters is far quicker than for a pattern
         for match in pattern.finditer(text):
             yield scale, match.start(), match.end(), values_of(match)
 
@@ -150,50 +152,61 @@ _DIFFERENTIATED: Mapping[str, int] = MappingProxyType(
 _TIERS: Mapping[str, int] = MappingProxyType({"bajo": 1, "low": 1, "inter": 2, "alto": 4, "high": 4})
 
 Reader = Callable[[re.Match[str]], tuple[int, ...]]
-PATTERNS: tuple[tuple[str, re.Pattern[str], Reader], ...] = tuple(
-    (scale, re.compile(pattern), reader)
-    for scale, pattern, reader in (
+PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Reader], ...] = tuple(
+    (scale, needed, re.compile(pattern), reader)  # a text that the pattern reads has some of the needed letters
+    for scale, needed, pattern, reader in (
         # "gleason 7", "gleason 7 (3+4)"; "gleason 4 3" is a sum whose plus the words have lost
         (
             "gleason",
+            ("gleason",),
             rf"\bgleason{_FILLER}{_MARK} ?(?P<told>10|[6-9]|[2-5](?! ?\+| [1-5]\b))\b"
             r"(?: ?[(/:]? ?[1-5](?: ?\+ ?| )[1-5]\b(?: ?\))?)?",
             _told,
         ),
         (
             "gleason",
+            ("gleason",),
             rf"\bgleason{_FILLER}{_MARK} ?(?P<first>[1-5])(?: ?\+ ?| )(?P<second>[1-5])\b"
             r"(?: ?[=(] ?(?:10|[2-9])\b(?: ?\))?)?",
             _sum,
         ),
         (
             "grade group",
+            ("isup", "grade group", "grupo"),
             rf"\b(?:isup|grade group|grupo de grado|grupo grado)(?: (?:grado|grade|isup))*{_MARK} ?(?P<group>[1-5])\b",
             lambda match: (int(match["group"]),),
         ),
-        ("fuhrman", rf"\b{_FUHRMAN}{_FILLER}{_MARK} ?{_RANGE}", _numbers),
+        ("fuhrman", ("rman", "rhman"), rf"\b{_FUHRMAN}{_FILLER}{_MARK} ?{_RANGE}", _numbers),
         (
             "fuhrman",
+            ("rman", "rhman"),
             rf"\b(?:grado|grade){_KIND} {_RANGE}(?: ?\()?(?: (?:de|segun|of|la|escala))* ?{_FUHRMAN}",
             _numbers,
         ),
-        ("differentiation", rf"\b{_HOW}(?: ?(?:a|o|y|-|/) {_HOW})? diferencia(?:d[oa]s?|cion)\b", _differentiation),
         (
             "differentiation",
+            ("diferencia",),
+            rf"\b{_HOW}(?: ?(?:a|o|y|-|/) {_HOW})? diferencia(?:d[oa]s?|cion)\b",
+            _differentiation,
+        ),
+        (
+            "differentiation",
+            ("differentiat",),
             rf"\b{_HOW_IN_ENGLISH}(?: ?(?:to|or|and|-|/) {_HOW_IN_ENGLISH})?(?: ?-)? differentiat(?:ed|ion)\b",
             _differentiation,
         ),
-        ("differentiation", r"\b(indiferenciad[oa]s?|undifferentiated)\b", _differentiation),
+        ("differentiation", ("indif", "undif"), r"\b(indiferenciad[oa]s?|undifferentiated)\b", _differentiation),
         (
             "tier",
+            ("grad",),
             r"\b(alto|bajo) grado\b|\bgrado (alto|bajo|intermedio)\b|\b(high|low|intermediate)(?: ?-)? grade\b",
             _tier,
         ),
-        ("grade", rf"\b(?:grados?|grades?|gr ?\.){_KIND}{_MARK} ?{_RANGE}", _numbers),
-        ("spread", rf"\b{_TUMOUR} ?,? ?{_NODES} ?,? ?{_SPREAD}", _told),
-        ("spread", rf"\b{_NODES} ?,? ?{_SPREAD}", _told),
-        ("spread", rf"(?<![\d.,] )\b{_SPREAD}", _told),  # "3 cm 1" is no M1
-        ("stage", rf"\b(?:estadios?|stages?){_STAGED}{_MARK} ?{_STAGES}", _numbers),
-        ("grade", rf"\bg ?-? ?(?!i\b(?! ?[-/] ?g?i)){_RANGE}", _numbers),  # "GI" alone is gastrointestinal
+        ("grade", ("grad", "gr.", "gr ."), rf"\b(?:grados?|grades?|gr ?\.){_KIND}{_MARK} ?{_RANGE}", _numbers),
+        ("spread", ("m0", "m1", "m 0", "m 1"), rf"\b{_TUMOUR} ?,? ?{_NODES} ?,? ?{_SPREAD}", _told),
+        ("spread", ("m0", "m1", "m 0", "m 1"), rf"\b{_NODES} ?,? ?{_SPREAD}", _told),
+        ("spread", ("m0", "m1", "m 0", "m 1"), rf"(?<![\d.,] )\b{_SPREAD}", _told),  # "3 cm 1" is no M1
+        ("stage", ("estadio", "stage"), rf"\b(?:estadios?|stages?){_STAGED}{_MARK} ?{_STAGES}", _numbers),
+        ("grade", ("g",), rf"\bg ?-? ?(?!i\b(?! ?[-/] ?g?i)){_RANGE}", _numbers),  # "GI" alone is gastrointestinal
     )
 )
