@@ -7,11 +7,12 @@ from torch import Tensor
 from plant.codes.codebook import CodeBook
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
 from plant.nn.language.transformer import Transformer, network_of, new_config
+from plant.nn.language.terms import Terms
 from plant.nn.matching.titles import names_from
 from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import BilinearRanker
 from plant.relevance.relevance import Relevance
-from plant.tensors import Subwords
+from plant.tensors import Batch, Subwords
 from plant.text.subwords import SubwordTokenizer
 from plant.text.vocab import Vocab
 
@@ -44,6 +45,12 @@ def subwords_of(tokens: Tensor) -> Subwords:
     width = max(map(len, rows))
     filled = torch.tensor([row + [(0, -1)] * (width - len(row)) for row in rows]).view(len(rows), width, 2)
     return Subwords(filled[..., 0], filled[..., 1])
+
+
+TERMS = Terms(
+    Batch(DESCRIPTIONS, DESCRIPTIONS > 0, subwords=subwords_of(DESCRIPTIONS)),
+    ((0, 1), (1,), (2,), (3,), (4, 0, 5), (5,)),
+)
 
 
 def sample_given() -> Given:

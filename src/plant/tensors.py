@@ -38,7 +38,8 @@ class OnHost:
 class Batch:
     """Documents padded to one length; `mask` is true at real tokens. `targets` has a column per label.
 
-    Sub-words are there for encoders that read them; `on_host` once the batch went to another device.
+    Sub-words are there for encoders that read them; `on_host` once the batch went to another device. `passes` is how
+    often the same documents stand in the batch, one after the other, for losses that compare readings.
     """
 
     tokens: Int[Tensor, "batch time"]
@@ -46,6 +47,7 @@ class Batch:
     targets: Float[Tensor, "batch label"] | None = None
     subwords: Subwords | None = None
     on_host: OnHost | None = None
+    passes: int = 1
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""

@@ -24,6 +24,7 @@ from plant.nn.parts.protocols import (
     SelectiveEncoder,
     StatefulEncoder,
     SubwordEncoder,
+    TaughtDecoder,
     reads_from_end,
 )
 from plant.tensors import Batch, Chosen, Decoded, Encoded, backward_order, chosen_by, in_order
@@ -120,6 +121,8 @@ class Classifier(nn.Module):
         """The loss from features that are already there, for training a decoder on stored ones."""
         if isinstance(self.criterion, BCE) and isinstance(self.decoder, FusedDecoder) and batch.targets is not None:
             return self.decoder.loss(encoded, smoothed(batch.targets, self.criterion.smoothing))
+        if self.training and isinstance(self.decoder, TaughtDecoder) and batch.targets is not None:
+            return self.criterion(self.decoder.taught(encoded, batch.targets), batch)
         return self.criterion(self.decoder(encoded), batch)
 
     def _read_whole(self, known: Batch, batch: Batch) -> Encoded:

@@ -174,6 +174,27 @@ class DescribedBCE(nn.Module):
         return F.binary_cross_entropy_with_logits(decoded.logits, targets) + self.strength * distance
 
 
+class RDrop(nn.Module):
+    """Cross-entropy of two readings of each document, and `strength` times how far their codes lie apart; R-Drop.
+
+    Apart is the mean of both Kullback-Leibler divergences between the softmaxes over labels (Wu et al. 2021), as MSMN
+    has it; divided, like the cross-entropy, by the number of labels.
+    """
+
+    passes = 2
+
+    def __init__(self, *, strength: Amount = 5.0) -> None:
+        super().__init__()
+        self.strength = strength
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        entropy = F.binary_cross_entropy_with_logits(decoded.logits, _targets(batch))
+        if batch.passes == 1:
+            return entropy
+        first, second = (half.log_softmax(1) for half in decoded.logits.chunk(self.passes))
+        return entropy + self.strength * ((first.exp() - second.exp()) * (first - second)).mean() / 2
+
+
 def smoothed(targets: Float[Tensor, "batch label"], smoothing: float) -> Float[Tensor, "batch label"]:
     """Targets moved towards one half."""
     return targets * (1 - smoothing) + smoothing / 2

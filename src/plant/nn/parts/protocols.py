@@ -188,6 +188,15 @@ class TitleDecoder(Decoder, Protocol):
 
 
 @runtime_checkable
+class TaughtDecoder(Decoder, Protocol):
+    """A decoder whose side results in training depend on the truth: a teacher that reads it, candidates that hold it."""
+
+    def taught(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Decoded:
+        """The logits that `forward` gives, and the side results."""
+        ...
+
+
+@runtime_checkable
 class ExtraDecoder(Decoder, Protocol):
     """A decoder that gives side results, by these names, to losses that ask for them."""
 
@@ -248,6 +257,18 @@ class ExtraLoss(Loss, Protocol):
     """A loss that asks the decoder for side results by these names."""
 
     asks: frozenset[str]
+
+
+@runtime_checkable
+class RepeatedLoss(Loss, Protocol):
+    """A loss that compares so many readings of the same documents, each with a dropout of its own."""
+
+    passes: int
+
+
+def passes(loss: Loss) -> int:
+    """How often a loss wants documents read in training; most once."""
+    return loss.passes if isinstance(loss, RepeatedLoss) else 1
 
 
 def asks(loss: Loss) -> frozenset[str]:

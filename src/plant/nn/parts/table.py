@@ -42,6 +42,7 @@ DECODERS: "Registry[Decoder]" = Registry(
             "lsan": "plant.nn.decoders.lsan:LSAN",
             "max-pool": "plant.nn.decoders.pooled:MaxPool",
             "mean-pool": "plant.nn.decoders.pooled:MeanPool",
+            "msmn": "plant.nn.decoders.msmn:MSMN",
             "planted": "plant.nn.decoders.planted:PlantedDecoder",
             "window-pool": "plant.nn.decoders.window_pool:WindowPool",
         }
@@ -59,6 +60,7 @@ LOSSES: "Registry[Loss]" = Registry(
             "distribution-balanced": "plant.nn.losses:DistributionBalanced",
             "focal": "plant.nn.losses:Focal",
             "joint-bce": "plant.nn.losses:JointBCE",
+            "r-drop": "plant.nn.losses:RDrop",
             "rebalanced": "plant.nn.losses:Rebalanced",
         }
     ),
