@@ -14,7 +14,7 @@ from plant.errors import RecipeError
 from plant.nn.dropout import ByteDropout
 from plant.nn.parts.build import build_classifier
 from plant.nn.parts.given import Given
-from plant.nn.parts.protocols import AttentionDecoder, Decoder, Encoder, Loss, asks, gives
+from plant.nn.parts.protocols import AttentionDecoder, Decoder, Encoder, Loss, TaughtDecoder, asks, gives
 from plant.nn.parts.table import DECODERS, ENCODERS, LOSSES, TABLES
 from plant.nn.planting.ranker import BilinearRanker
 from plant.recipe.schema import Part, Recipe
@@ -83,7 +83,12 @@ class Model(nn.Module):
             dropout.p = 0.0
 
     def forward(self, batch: Batch) -> Decoded:
-        return self.decoder(self.encoder(batch))
+        encoded = self.encoder(batch)
+        if self.training and isinstance(self.decoder, TaughtDecoder) and batch.targets is not None:
+            with torch.random.fork_rng():  # what a decoder draws is the same whenever it is asked
+                torch.manual_seed(4)
+                return self.decoder.taught(encoded, batch.targets)
+        return self.decoder(encoded)
 
     def learned(self) -> dict[str, nn.Parameter]:
         """The weights that training can reach, by name."""

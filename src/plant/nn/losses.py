@@ -195,6 +195,25 @@ class RDrop(nn.Module):
         return entropy + self.strength * ((first.exp() - second.exp()) * (first - second)).mean() / 2
 
 
+class SelfDistilled(nn.Module):
+    """Cross-entropy of both heads of student and teacher, a quarter each, and a little of what else ISD learns from.
+
+    `slots` weighs how far the slots of student and teacher lie apart, `lists` the tasks on lists of labels.
+    """
+
+    asks = frozenset({"student", "teacher", "slot_distance", "list_loss"})
+
+    def __init__(self, *, slots: Amount = 1e-3, lists: Amount = 1e-3) -> None:
+        super().__init__()
+        self.slots, self.lists = slots, lists
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        heads = torch.cat([_extra(decoded, name, "isd") for name in ("student", "teacher")], dim=1)
+        targets = _targets(batch).unsqueeze(1).expand(heads.shape)
+        entropy = F.binary_cross_entropy_with_logits(heads, targets)
+        return entropy + self.slots * decoded.extras["slot_distance"] + self.lists * decoded.extras["list_loss"]
+
+
 def smoothed(targets: Float[Tensor, "batch label"], smoothing: float) -> Float[Tensor, "batch label"]:
     """Targets moved towards one half."""
     return targets * (1 - smoothing) + smoothing / 2

@@ -34,6 +34,7 @@ DECODERS: "Registry[Decoder]" = Registry(
             "cross-attention": "plant.nn.decoders.cross_attention:CrossAttention",
             "described-attention": "plant.nn.decoders.described:DescribedAttention",
             "interaction": "plant.nn.decoders.interaction:Interaction",
+            "isd": "plant.nn.decoders.isd:ISD",
             "joined": "plant.nn.decoders.joined:Joined",
             "joint-laat": "plant.nn.decoders.joint_laat:JointLAAT",
             "label-attention": "plant.nn.decoders.label_attention:LabelAttention",
@@ -62,6 +63,7 @@ LOSSES: "Registry[Loss]" = Registry(
             "joint-bce": "plant.nn.losses:JointBCE",
             "r-drop": "plant.nn.losses:RDrop",
             "rebalanced": "plant.nn.losses:Rebalanced",
+            "self-distilled": "plant.nn.losses:SelfDistilled",
         }
     ),
 )
