@@ -21,7 +21,7 @@ from plant.recipe.schema import Part, Recipe
 from plant.registry import DeclaresStart, Registry, named_by
 from plant.store.safetensors import read_tensors, write_tensors
 from plant.tensors import Batch, Decoded
-from tests.given_samples import CODES, DESCRIPTIONS, FREQUENCIES, RELEVANCE, TERMS, VOCAB, sample_given, subwords_of
+from tests.given_samples import CODES, DESCRIPTIONS, FREQUENCIES, RELEVANCE, TERMS, TREE, TREE_DESCRIPTIONS, VOCAB, sample_given, subwords_of
 
 N_LABELS, VOCAB_SIZE, LENGTHS = len(CODES), len(VOCAB), (5, 1, 3, 7)
 GIVEN = {
@@ -35,6 +35,10 @@ GIVEN = {
     "ranker": BilinearRanker(VOCAB_SIZE, N_LABELS, size=3),
     "titles": Batch(DESCRIPTIONS, DESCRIPTIONS > 0, subwords=subwords_of(DESCRIPTIONS)),
     "terms": TERMS,
+    "tree": TREE,
+    "tree_descriptions": TREE_DESCRIPTIONS,
+    "hyperbolic": torch.linspace(-0.5, 0.5, 3 * N_LABELS).view(N_LABELS, 3),
+    "label_pairs": torch.tensor([[0, 1, 3], [0, 4, 1], [2, 3, 2]]),
 }
 WIDTHS = {name: ENCODERS.build(name, ENCODERS.tiny(name), **GIVEN).size for name in ENCODERS.builders}
 OFFERED = {**GIVEN, "input_size": 8, "encoder": ENCODERS.build("embedding", ENCODERS.tiny("embedding"), **GIVEN)}

@@ -2,17 +2,23 @@
 
 from itertools import permutations
 
+import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from plant.codes.tree import CodeTree
 from plant.nn.language.terms import Terms, spread_terms
+from plant.nn.poincare import EDGE, poincare_distance
 from plant.tensors import Batch, Encoded
+from plant.train.poincare import train_poincare
 from tests.numerics.test_baseline_references import (
     BILSTM,
     DESCRIPTIONS,
     N_LABELS,
     assert_equal_to,
+    attend,
     built,
     convolve,
     decoded,
@@ -121,3 +127,91 @@ def test_the_teacher_of_isd_reads_the_titles_of_the_truth_one_after_the_other() 
 def encoded_of(model: nn.ModuleDict) -> Encoded:
     tokens = nn.utils.rnn.pad_sequence(documents(), batch_first=True)
     return model["encoder"](Batch(tokens, tokens > 0))
+
+
+TREE = CodeTree(tuple("abcdefgXY"), np.array([7, 7, 8, -1, 3, 3, -1, 8, -1]))
+
+
+def dense_states(model: nn.ModuleDict, document: Tensor) -> Tensor:
+    encoder, seen, scales = model["encoder"], words(model, document), []
+    for block in encoder.blocks:
+        scales.append(convolve(block.convolution, seen).relu())
+        seen = torch.cat([seen, scales[-1]], dim=1)
+    sums = torch.stack([scale.sum(1) for scale in scales], dim=1)
+    weights = torch.softmax(linear(encoder.mix[2], linear(encoder.mix[0], sums).tanh()), 1)
+    return sum(weights[:, k : k + 1] * scale for k, scale in enumerate(scales))
+
+
+def msatt_kg(model: nn.ModuleDict, document: Tensor) -> Tensor:
+    head, states = model["decoder"], dense_states(model, document)
+    refined = nodes = head.nodes.vectors
+    for layer in head.layers:
+        rows = []
+        for node, parent in enumerate(TREE.parents.tolist()):
+            children = [child for child, above in enumerate(TREE.parents.tolist()) if above == node]
+            row = linear(layer.itself, refined[node])
+            row = row + (linear(layer.up, refined[parent]) if parent >= 0 else 0)
+            rows.append(row + (linear(layer.down, refined[children].mean(0)) if children else 0))
+        refined = torch.stack(rows).relu()
+    found = attend(linear(head.query, nodes[:N_LABELS]), states, states)
+    return (found * linear(head.weigh, refined[:N_LABELS])).sum(1) + head.bias
+
+
+def test_msatt_kg_equals_its_equations() -> None:
+    given = {"tree": TREE, "tree_descriptions": torch.cat([DESCRIPTIONS, DESCRIPTIONS[:2]])}
+    options = {"embedding": 5, "filters": 4, "blocks": 3}
+    assert_equal_to(msatt_kg, built("dense-cnn", "graph-attention", options, {}, **given))
+
+
+PAIRS = torch.tensor([[0, 1, 3], [0, 4, 1], [2, 3, 2]])
+POINTS = torch.linspace(-0.4, 0.4, 3 * N_LABELS).view(N_LABELS, 3)
+
+
+def hypercore(model: nn.ModuleDict, document: Tensor) -> Tensor:
+    head = model["decoder"]
+    states = convolve(model["encoder"].convolutions[0].convolution, words(model, document)).tanh()
+    found = attend(head.labels.vectors, states, states)
+    together = torch.eye(N_LABELS, dtype=torch.float64)
+    for one, other, count in PAIRS.tolist():
+        together[one, other] = together[other, one] = count
+    root = together.sum(1) ** -0.5
+    refined = head.labels.vectors
+    for layer in head.layers:
+        refined = (root[:, None] * together * root @ linear(layer, refined)).relu()
+    near = []
+    for vector, point in zip(found, head.points, strict=True):
+        placed = linear(head.direction, vector)
+        placed = placed / placed.norm() * linear(head.magnitude, vector).sigmoid() * (1 - EDGE)
+        room = (1 - placed @ placed) * (1 - point @ point)
+        near.append(-torch.arccosh(1 + 2 * (placed - point) @ (placed - point) / room))
+    related = (found * linear(head.weigh, refined)).sum(1)
+    scores, weights = torch.stack(near), (head.of_distance, head.of_graph)
+    mapped = [w * s if w.dim() == 1 else w @ s for w, s in zip(weights, (scores, related), strict=True)]
+    return mapped[0] + mapped[1] + head.bias
+
+
+@pytest.mark.parametrize("mixing", ["all", "each"])
+def test_hypercore_equals_its_equations(mixing: str) -> None:
+    given = {"label_pairs": PAIRS, "hyperbolic": POINTS}
+    options = {"embedding": 5, "kernels": [10], "filters": 4}
+    model = built("cnn", "hypercore", options, {"mixing": mixing, "chunk": 3}, **given)
+    expected = torch.stack([hypercore(model, document) for document in documents()])
+    assert_close(decoded(model).logits, expected, rtol=0, atol=1e-5)  # the graph's shares are kept in 32 bits
+
+
+def test_distances_from_the_centre_and_along_a_diameter_are_the_closed_forms() -> None:
+    lengths = torch.tensor([0.1, 0.5, 0.9, 0.999], dtype=torch.float64)
+    along = lengths.unsqueeze(1) * torch.tensor([0.6, 0.8], dtype=torch.float64)
+    assert_close(poincare_distance(torch.zeros_like(along), along), 2 * lengths.atanh(), rtol=1e-6, atol=2e-6)
+    assert_close(poincare_distance(-along, along), 4 * lengths.atanh(), rtol=1e-6, atol=2e-6)
+    assert_close(poincare_distance(along[:1], along[1:]), 2 * (lengths[1:].atanh() - lengths[0].atanh()))
+
+
+def test_codes_lie_nearer_to_their_parent_than_to_the_parents_of_others() -> None:
+    parents = np.repeat(np.arange(40, 44), 10)
+    tree = CodeTree(tuple(f"{n}" for n in range(44)), np.concatenate([parents, np.full(4, -1)]))
+    points = torch.from_numpy(train_poincare(tree, size=5, epochs=60, seed=3))
+    assert points.norm(dim=1).max() < 1
+    apart = poincare_distance(points[:40].unsqueeze(1), points[40:44])
+    assert (apart.argmin(1) == torch.from_numpy(parents - 40)).float().mean() >= 0.9
+    assert torch.equal(points, torch.from_numpy(train_poincare(tree, size=5, epochs=60, seed=3)))

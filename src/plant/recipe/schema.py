@@ -119,6 +119,17 @@ class Vectors:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """Points of the code tree in hyperbolic space, for decoders that ask for them."""
+
+    size: Count = 50
+    epochs: Natural = 100
+    negatives: Count = 10  # nodes that a code is told from at a time
+    learning_rate: Positive = 0.3
+    seed: Seed = 1  # apart from the recipe's: made once for all its seeds
+
+
+@dataclass(frozen=True)
 class Tfidf:
     """Logistic regression over TF-IDF of word n-grams, for `system = "tfidf"`."""
 
@@ -229,6 +240,7 @@ class Recipe:
     pretrain: Pretrain = field(default_factory=Pretrain)
     masked: Masked = field(default_factory=Masked)
     vectors: Vectors = field(default_factory=Vectors)
+    tree: Tree = field(default_factory=Tree)
     tfidf: Tfidf = field(default_factory=Tfidf)
     candidates: Candidates = field(default_factory=Candidates)
     bow: Bow = field(default_factory=Bow)

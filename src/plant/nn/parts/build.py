@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from plant.codes.codebook import CodeBook
+from plant.codes.tree import code_tree
 from plant.data.collate import collate
 from plant.data.encode import encode_texts
 from plant.data.subwords import with_subwords
@@ -135,7 +137,10 @@ def _of_encoder(encoder: Encoder, given: Given, asked: frozenset[str], *, known:
 
 def _offered(given: Given, asked: frozenset[str]) -> dict[str, Any]:
     """All that is given, and what takes long to make, the titles' words, where it is asked for."""
-    made = {}
+    made: dict[str, Any] = {}
+    if asked & {"tree", "tree_descriptions"}:
+        tree = code_tree(given.codes, given.codebook)
+        made |= {"tree": tree, "tree_descriptions": description_tokens(given.vocab, tree.nodes, given.codebook)}
     if "descriptions" in asked:
         made["descriptions"] = description_tokens(given.vocab, given.codes, given.codebook)
     return made | {
@@ -143,9 +148,13 @@ def _offered(given: Given, asked: frozenset[str]) -> dict[str, Any]:
         "vocab_size": len(given.vocab),
         "n_labels": len(given.codes),
         "frequencies": torch.from_numpy(given.frequencies),
-        "word_vectors": None if given.word_vectors is None else torch.from_numpy(given.word_vectors),
+        **{name: None if array is None else torch.from_numpy(array) for name, array in _arrays(given).items()},
         "parents": parent_numbers(given.codes, given.codebook),
     }
+
+
+def _arrays(given: Given) -> dict[str, NDArray[Any] | None]:
+    return {name: getattr(given, name) for name in ("word_vectors", "hyperbolic", "label_pairs")}
 
 
 def description_tokens(vocab: Vocab, codes: tuple[str, ...], codebook: CodeBook) -> Tensor:
