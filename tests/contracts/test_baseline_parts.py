@@ -20,7 +20,7 @@ from plant.nn.planting.ranker import BilinearRanker
 from plant.recipe.schema import Part, Recipe
 from plant.registry import DeclaresStart, Registry, named_by
 from plant.store.safetensors import read_tensors, write_tensors
-from plant.tensors import Batch, Decoded
+from plant.tensors import Batch, Decoded, Structure
 from tests.given_samples import CODES, DESCRIPTIONS, FREQUENCIES, RELEVANCE, TERMS, TREE, TREE_DESCRIPTIONS, VOCAB, sample_given, subwords_of
 
 N_LABELS, VOCAB_SIZE, LENGTHS = len(CODES), len(VOCAB), (5, 1, 3, 7)
@@ -87,7 +87,7 @@ class Model(nn.Module):
             dropout.p = 0.0
 
     def forward(self, batch: Batch) -> Decoded:
-        encoded = self.encoder(batch)
+        encoded = replace(self.encoder(batch), structure=batch.structure)
         if self.training and isinstance(self.decoder, TaughtDecoder) and batch.targets is not None:
             with torch.random.fork_rng():  # what a decoder draws is the same whenever it is asked
                 torch.manual_seed(4)
@@ -113,13 +113,20 @@ def make_batch(lengths: tuple[int, ...] = LENGTHS, *, width: int = 0, seed: int 
     tokens = torch.zeros(len(lengths), max(width, *lengths), dtype=torch.long)
     for row, document in zip(tokens, documents, strict=True):
         row[: len(document)] = document
-    return Batch(tokens, tokens > 0, targets, subwords_of(tokens))
+    return Batch(tokens, tokens > 0, targets, subwords_of(tokens), structure=structure_of(tokens))
+
+
+def structure_of(tokens: Tensor) -> Structure:
+    """Sentences of three words, under headings that follow from the words."""
+    places = torch.arange(tokens.shape[1]).expand(tokens.shape)
+    return Structure(torch.where(tokens > 0, tokens % 5, 0), torch.where(tokens > 0, places // 3, 0))
 
 
 def alone(batch: Batch, row: int) -> Batch:
     length = int(batch.mask[row].sum())
     tokens = batch.tokens[row : row + 1, :length]
-    return Batch(tokens, batch.mask[row : row + 1, :length], subwords=subwords_of(tokens))
+    mask = batch.mask[row : row + 1, :length]
+    return Batch(tokens, mask, subwords=subwords_of(tokens), structure=structure_of(tokens))
 
 
 @pairs

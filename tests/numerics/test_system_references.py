@@ -10,8 +10,9 @@ from torch.testing import assert_close
 
 from plant.codes.tree import CodeTree
 from plant.nn.language.terms import Terms, spread_terms
+from plant.nn.losses import ReconciledBCE
 from plant.nn.poincare import EDGE, poincare_distance
-from plant.tensors import Batch, Encoded
+from plant.tensors import Batch, Decoded, Encoded, Structure
 from plant.train.poincare import train_poincare
 from tests.numerics.test_baseline_references import (
     BILSTM,
@@ -215,3 +216,70 @@ def test_codes_lie_nearer_to_their_parent_than_to_the_parents_of_others() -> Non
     apart = poincare_distance(points[:40].unsqueeze(1), points[40:44])
     assert (apart.argmin(1) == torch.from_numpy(parents - 40)).float().mean() >= 0.9
     assert torch.equal(points, torch.from_numpy(train_poincare(tree, size=5, epochs=60, seed=3)))
+
+
+def gru(weights: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """The states of both directions, by the equations of a GRU."""
+
+    def run(inputs: Tensor, layer: nn.Module) -> Tensor:
+        w, u, b, c = (getattr(layer, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+        hidden, states = torch.zeros_like(u[0]), []
+        for x in inputs:
+            (r, z, n), (r2, z2, n2) = (w @ x + b).chunk(3), (u @ hidden + c).chunk(3)
+            update = (z + z2).sigmoid()
+            hidden = (1 - update) * (n + (r + r2).sigmoid() * n2).tanh() + update * hidden
+            states.append(hidden)
+        return torch.stack(states)
+
+    return run(inputs, weights.ahead[0]), run(inputs.flip(0), weights.back[0]).flip(0)
+
+
+def reconciled(head: nn.Module) -> Tensor:
+    part, rows = head.reconcile, []
+    for free, title in zip(head.free, DESCRIPTIONS, strict=True):
+        vectors = part.words.table.weight[title[title > 0]]
+        described = torch.zeros_like(free)
+        if len(vectors):
+            described = linear(part.describe, torch.cat(gru(part.recurrent, vectors), dim=1).amax(0))
+        gate = linear(part.gate, torch.cat([described, free])).sigmoid()
+        rows.append(linear(part.join, part.norm(gate * described + free / free.norm())).tanh())
+    return torch.stack(rows)
+
+
+def discnet(model: nn.ModuleDict, document: Tensor) -> Tensor:
+    encoder, head = model["encoder"], model["decoder"]
+    headings = encoder.headings.weight[document % 5]
+    inputs = words(model, document) + headings / headings.norm(dim=1, keepdim=True)
+    ahead, back = gru(encoder.recurrent, inputs)
+    labels = reconciled(head) if head.reconcile is not None else head.free
+    by_sentence = []
+    for first in range(0, len(document), 3):
+        last = min(first + 2, len(document) - 1)
+        span = linear(head.span, torch.cat([ahead[last], back[first]]))
+        largest = linear(head.lead, inputs[first : last + 1].amax(0))
+        by_sentence.append((largest + torch.softmax(labels @ span, 0) @ labels).relu())
+    sentences = linear(head.sentence, torch.cat(gru(head.sentences, torch.stack(by_sentence)), dim=1))
+    states = linear(head.word, torch.cat([ahead, back], dim=1))
+    clue = torch.maximum(attend(labels, states, states), attend(labels, sentences, sentences))
+    return (linear(head.weigh, labels).tanh() * linear(head.clue, clue).relu()).sum(1) + head.bias
+
+
+@pytest.mark.parametrize("reconciles", [True, False])
+def test_discnet_equals_its_equations(reconciles: bool) -> None:
+    of_encoder = {"embedding": 5, "hidden": 4, "headings": 5}
+    model = built("headed-gru", "discnet", of_encoder, {"inputs": 5, "size": 6, "chunk": 3, "reconciled": reconciles})
+    tokens = nn.utils.rnn.pad_sequence(documents(), batch_first=True)
+    sentences = torch.arange(tokens.shape[1]).expand(tokens.shape) // 3
+    structure = Structure(torch.where(tokens > 0, tokens % 5, 0), torch.where(tokens > 0, sentences, 0))
+    encoded = model["encoder"](Batch(tokens, tokens > 0, structure=structure))
+    expected = torch.stack([discnet(model, document) for document in documents()])
+    assert_close(model["decoder"](encoded).logits, expected, rtol=0, atol=1e-10)
+
+
+def test_rare_codes_are_told_to_trust_their_descriptions() -> None:
+    shares, trust = torch.tensor([0.5, 0.25, 0.0]), torch.tensor([0.2, 0.4, 0.8])
+    tokens = torch.ones(1, 1, dtype=torch.long)
+    batch = Batch(tokens, tokens > 0, torch.zeros(1, 3))
+    decoded = Decoded(torch.zeros(1, 3), {"description_trust": trust})
+    expected = np.log(2) - 0.1 * (0.5**3 * 0.4 + 0.8) / 3
+    assert_close(float(ReconciledBCE(shares, strength=0.1, power=3.0)(decoded, batch)), expected)

@@ -214,6 +214,28 @@ class SelfDistilled(nn.Module):
         return entropy + self.slots * decoded.extras["slot_distance"] + self.lists * decoded.extras["list_loss"]
 
 
+class ReconciledBCE(nn.Module):
+    """Cross-entropy, less `strength` times how far rare labels trust their descriptions; DiscNet.
+
+    A label's rarity is (1 - its share of the commonest one's documents)^`power`.
+    """
+
+    asks = frozenset({"description_trust"})
+
+    def __init__(
+        self, frequencies: Float[Tensor, "label"], *, strength: Amount = 1e-4, power: Positive = 1000.0
+    ) -> None:
+        super().__init__()
+        self.rarity: Tensor
+        share = frequencies / frequencies.max().clamp(min=torch.finfo(frequencies.dtype).tiny)
+        self.register_buffer("rarity", (1 - share) ** power, persistent=False)
+        self.strength = strength
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        trust = (self.rarity * _extra(decoded, "description_trust", "discnet")).mean()
+        return F.binary_cross_entropy_with_logits(decoded.logits, _targets(batch)) - self.strength * trust
+
+
 def smoothed(targets: Float[Tensor, "batch label"], smoothing: float) -> Float[Tensor, "batch label"]:
     """Targets moved towards one half."""
     return targets * (1 - smoothing) + smoothing / 2

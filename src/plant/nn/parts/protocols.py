@@ -204,6 +204,28 @@ class ExtraDecoder(Decoder, Protocol):
     def gives(self) -> frozenset[str]: ...
 
 
+@runtime_checkable
+class StructuredEncoder(Encoder, Protocol):
+    """An encoder that looks at the headings of a text, of which it knows so many numbers."""
+
+    reads_structure: bool
+    n_headings: int
+
+
+@runtime_checkable
+class StructuredDecoder(Decoder, Protocol):
+    """A decoder that looks at the sentences of a text."""
+
+    reads_structure: bool
+
+
+def headings_read(encoder: Encoder, decoder: Decoder) -> int:
+    """How many numbers headings need; 0 where nobody looks at the structure of texts."""
+    if isinstance(encoder, StructuredEncoder) and encoder.reads_structure:
+        return encoder.n_headings
+    return int(isinstance(decoder, StructuredDecoder) and decoder.reads_structure)
+
+
 def reads_from_end(encoder: Encoder) -> bool:
     """Whether an encoder begins at the end of a document; most do not."""
     return isinstance(encoder, DirectedEncoder) and encoder.direction == "backward"

@@ -19,6 +19,7 @@ ENCODERS: "Registry[Encoder]" = Registry(
             "dense-cnn": "plant.nn.encoders.dense_cnn:DenseCNN",
             "effective-can": "plant.nn.encoders.effective_can:EffectiveCAN",
             "embedding": "plant.nn.encoders.embedding:Embedding",
+            "headed-gru": "plant.nn.encoders.headed_gru:HeadedGRU",
             "multires": "plant.nn.encoders.multires:MultiRes",
             "none": "plant.nn.encoders.nothing:Nothing",
             "transformer": "plant.nn.encoders.transformer:TransformerEncoder",
@@ -34,6 +35,7 @@ DECODERS: "Registry[Decoder]" = Registry(
             "chunk-max-pool": "plant.nn.decoders.pooled:ChunkMaxPool",
             "cross-attention": "plant.nn.decoders.cross_attention:CrossAttention",
             "described-attention": "plant.nn.decoders.described:DescribedAttention",
+            "discnet": "plant.nn.decoders.discnet:DiscNet",
             "graph-attention": "plant.nn.decoders.graph_attention:GraphAttention",
             "hypercore": "plant.nn.decoders.hypercore:HyperCore",
             "interaction": "plant.nn.decoders.interaction:Interaction",
@@ -66,6 +68,7 @@ LOSSES: "Registry[Loss]" = Registry(
             "joint-bce": "plant.nn.losses:JointBCE",
             "r-drop": "plant.nn.losses:RDrop",
             "rebalanced": "plant.nn.losses:Rebalanced",
+            "reconciled-bce": "plant.nn.losses:ReconciledBCE",
             "self-distilled": "plant.nn.losses:SelfDistilled",
         }
     ),
