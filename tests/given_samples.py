@@ -7,8 +7,8 @@ from torch import Tensor
 from plant.codes.codebook import CodeBook
 from plant.codes.tree import CodeTree
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
-from plant.nn.language.transformer import Transformer, network_of, new_config
 from plant.nn.language.terms import Terms
+from plant.nn.language.transformer import Transformer, network_of, new_config
 from plant.nn.matching.titles import names_from
 from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import BilinearRanker

@@ -21,7 +21,18 @@ from plant.recipe.schema import Part, Recipe
 from plant.registry import DeclaresStart, Registry, named_by
 from plant.store.safetensors import read_tensors, write_tensors
 from plant.tensors import Batch, Decoded, Structure
-from tests.given_samples import CODES, DESCRIPTIONS, FREQUENCIES, RELEVANCE, TERMS, TREE, TREE_DESCRIPTIONS, VOCAB, sample_given, subwords_of
+from tests.given_samples import (
+    CODES,
+    DESCRIPTIONS,
+    FREQUENCIES,
+    RELEVANCE,
+    TERMS,
+    TREE,
+    TREE_DESCRIPTIONS,
+    VOCAB,
+    sample_given,
+    subwords_of,
+)
 
 N_LABELS, VOCAB_SIZE, LENGTHS = len(CODES), len(VOCAB), (5, 1, 3, 7)
 GIVEN = {
@@ -51,7 +62,8 @@ WIDE = next(name for name, width in WIDTHS.items() if width)  # the encoder unde
 TRIPLES = [
     (encoder, decoder, loss)
     for (encoder, decoder), loss in product(PAIRS, ASKS)
-    if ASKS[loss] <= GIVES[decoder] and (encoder == WIDE or ASKS[loss] == GIVES[decoder] and (ASKS[loss] or loss == "bce"))
+    if ASKS[loss] <= GIVES[decoder]
+    and (encoder == WIDE or (ASKS[loss] == GIVES[decoder] and (ASKS[loss] or loss == "bce")))
 ]
 SILENT = "ranker.label_bias"  # the softmax over tokens does not see what all tokens share
 EVERY = [(table, name) for table in TABLES.values() for name in table.builders]

@@ -113,9 +113,11 @@ def kept(given: Given, *, whole: frozenset[str]) -> Given:
 def offered(given: Given) -> dict[str, Any]:
     vectors = torch.from_numpy(given.word_vectors)
     sizes = {"vocab_size": len(VOCAB), "n_labels": len(CODES), "input_size": 8, "descriptions": DESCRIPTIONS}
-    return {**{name: getattr(given, name) for name in FIELDS}, **sizes, "word_vectors": vectors, "frequencies": None} | {
-        name: torch.from_numpy(getattr(given, name)) for name in ("hyperbolic", "label_pairs")
-    } | {"titles": BATCH, "terms": TERMS, "tree": TREE, "tree_descriptions": TREE_DESCRIPTIONS}
+    return (
+        {**{name: getattr(given, name) for name in FIELDS}, **sizes, "word_vectors": vectors, "frequencies": None}
+        | {name: torch.from_numpy(getattr(given, name)) for name in ("hyperbolic", "label_pairs")}
+        | {"titles": BATCH, "terms": TERMS, "tree": TREE, "tree_descriptions": TREE_DESCRIPTIONS}
+    )
 
 
 def test_everything_but_what_is_the_coders_own_can_be_packed() -> None:

@@ -38,7 +38,9 @@ def msmn(model: nn.ModuleDict, document: Tensor) -> Tensor:
     logits = []
     for own in spread_terms(TERMS, each=2):
         titles = [DESCRIPTIONS[term][DESCRIPTIONS[term] > 0] for term in own]
-        queries = [linear(head.project, lstm(model, title)).amax(0) if len(title) else torch.zeros(6) for title in titles]
+        queries = [
+            linear(head.project, lstm(model, title)).amax(0) if len(title) else torch.zeros(6) for title in titles
+        ]
         looks = [
             torch.softmax(part @ linear(head.query, query.double()), 0)
             for part, query in zip(keys.chunk(2, dim=1), queries, strict=True)
@@ -119,7 +121,10 @@ def test_the_teacher_of_isd_reads_the_titles_of_the_truth_one_after_the_other() 
     students = [slots_of(model["decoder"], several_kernels(model, document)) for document in documents()]
     teachers = [slots_of(model["decoder"], several_kernels(model, title)) for title in titles]
     cosines = [
-        max(sum(torch.cosine_similarity(s[i], t[j], dim=0) for i, j in enumerate(order)) for order in permutations(range(3)))
+        max(
+            sum(torch.cosine_similarity(s[i], t[j], dim=0) for i, j in enumerate(order))
+            for order in permutations(range(3))
+        )
         for s, t in zip(students, teachers, strict=True)
     ]
     assert_close(extras["slot_distance"], 1 - torch.stack(cosines).mean() / 3)
@@ -283,3 +288,12 @@ def test_rare_codes_are_told_to_trust_their_descriptions() -> None:
     decoded = Decoded(torch.zeros(1, 3), {"description_trust": trust})
     expected = np.log(2) - 0.1 * (0.5**3 * 0.4 + 0.8) / 3
     assert_close(float(ReconciledBCE(shares, strength=0.1, power=3.0)(decoded, batch)), expected)
+
+
+def attention_xml(model: nn.ModuleDict, document: Tensor) -> Tensor:
+    head, states = model["decoder"], lstm(model, document)
+    return linear(head.output[2], linear(head.output[0], attend(head.queries, states, states)).relu()).squeeze(1)
+
+
+def test_attention_xml_equals_its_equations() -> None:
+    assert_equal_to(attention_xml, built("bilstm", "attention-xml", BILSTM, {"hidden": 5, "chunk": 3}))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,6 @@ def code_tree(codes: Sequence[str], codebook: CodeBook) -> CodeTree:
     number = {node: place for place, node in enumerate(nodes)}
     parents = np.full(len(nodes), -1, np.int64)
     for path in paths:
-        for node, parent in zip(path, path[1:], strict=False):
+        for node, parent in pairwise(path):
             parents[number[node]] = number[parent]
     return CodeTree(nodes, parents)

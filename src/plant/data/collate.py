@@ -26,9 +26,7 @@ def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_l
     return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets, subwords, structure=structure)
 
 
-def _structure(
-    documents: Documents, rows: Sequence[int] | NDArray[np.intp], shape: tuple[int, ...]
-) -> Structure:
+def _structure(documents: Documents, rows: Sequence[int] | NDArray[np.intp], shape: tuple[int, ...]) -> Structure:
     flat = documents.structure
     assert flat is not None
     headings, sentences = np.zeros(shape, np.int64), np.zeros(shape, np.int64)

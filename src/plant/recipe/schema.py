@@ -8,7 +8,7 @@ from plant.errors import RecipeError
 from plant.values import Amount, Count, Natural, Positive, Range, Seed
 
 PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
-WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "plant-bow", "candidates")
+WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates")
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,22 @@ class Bow:
 
 
 @dataclass(frozen=True)
+class Trees:
+    """Trees of linear classifiers, for `system = "trees"`; the extra `trees` has the library."""
+
+    trees: Count = 3
+    branches: Annotated[int, Range(least=2)] = 2  # clusters of labels below a node
+    balanced: bool = True  # clusters of the same size
+    depth: Count = 20
+    smallest: Count = 100  # labels that are not parted any more
+    loss: Literal["hinge", "log"] = "hinge"
+    cost: Positive = 1.0  # the inverse of the strength of the L2 penalty
+    prune: Amount = 0.1  # weights smaller than this are dropped
+    beam: Count = 10  # branches that are followed at every depth
+    most: Count = 100  # labels of a text that get a score
+
+
+@dataclass(frozen=True)
 class Candidates:
     """Coding by candidates, for `system = "candidates"`."""
 
@@ -229,7 +245,9 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "dictionary", "plant-bow", "candidates", "members"] = "classifier"
+    system: Literal["classifier", "prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates", "members"] = (
+        "classifier"
+    )
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1
@@ -244,6 +262,7 @@ class Recipe:
     tfidf: Tfidf = field(default_factory=Tfidf)
     candidates: Candidates = field(default_factory=Candidates)
     bow: Bow = field(default_factory=Bow)
+    trees: Trees = field(default_factory=Trees)
     encoder: Part = Part(PARTS["encoder"])
     decoder: Part = Part(PARTS["decoder"])
     loss: Part = Part(PARTS["loss"])

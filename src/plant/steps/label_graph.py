@@ -13,7 +13,7 @@ from plant.train.poincare import train_poincare
 
 
 def label_pairs(view: TrainingView) -> NDArray[np.int64]:
-    """Two labels, the smaller first, and in how many fitted notes they stand together; a row for each pair that does."""
+    """Two labels, the smaller first, and how many fitted notes have both; a row for each pair that some note has."""
     n_labels = len(view.codes)
     numbers = np.concatenate([np.zeros(0, np.int64), *_pairs(view, n_labels)])
     pairs, counts = np.unique(numbers, return_counts=True)

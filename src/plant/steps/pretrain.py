@@ -131,7 +131,7 @@ class Start:
 
 def pretrain_step(
     further: FurtherText = FurtherText(),  # noqa: B008  # frozen
-    start: Start = Start(),  # noqa: B008  # frozen
+    start: Start = Start(),  # frozen
     log: Callable[[LanguageModelEpoch], None] = lambda epoch: None,
 ) -> Step:
     """The step that trains a language model, on the user's text too and from where the user says."""

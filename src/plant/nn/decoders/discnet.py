@@ -1,8 +1,8 @@
 """DiscNet's decoder: labels look for clues among words and among sentences, with vectors that descriptions inform.
 
 Zhang et al. 2022, "Automatic ICD coding exploiting discourse structure and reconciled code embeddings". Words h_i are a
-layer over the encoder's states; a sentence is read as x_s = ReLU(max of its words' inputs + softmax(C m_s) C), where m_s
-joins the forward state of its last and the backward state of its first word, and a GRU over the sentences gives h_s.
+layer over the encoder's states; a sentence is x_s = ReLU(max of its words' inputs + softmax(C m_s) C), where m_s joins
+the forward state of its last and the backward state of its first word, and a GRU over the sentences gives h_s.
 clue_l = max of both attentions' vectors, z_l = tanh(W c_l) . ReLU(W' clue_l) + b_l.
 """
 
@@ -116,7 +116,7 @@ class DiscNet(nn.Module):
 
 
 class Reconciled(nn.Module):
-    """c_l = tanh(W LayerNorm(g d_l + f_l / |f_l|)) with d_l what a GRU makes of the description, g = sigmoid(U [d_l; f_l]).
+    """c_l = tanh(W LayerNorm(g d_l + f_l / |f_l|)), d_l what a GRU makes of the description, g = sigmoid(U [d_l; f_l]).
 
     A label without a description has d_l = 0.
     """

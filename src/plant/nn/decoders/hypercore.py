@@ -1,4 +1,4 @@
-"""HyperCore's decoder: labels find their part of the note, which is compared with them in hyperbolic space and by a graph.
+"""HyperCore's decoder: what labels find is compared with them in hyperbolic space and in a graph.
 
 Cao et al. 2020, "HyperCore: hyperbolic and co-graph representation for automatic ICD coding". With v_l what label l
 attends to by its title, m_l = sigmoid(a . v_l) D v_l / |D v_l| in the Poincare ball and p_l the label's point there,

@@ -91,7 +91,9 @@ class ISD(nn.Module):
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """Where the slots look that a label looks at."""
         read = self._read(encoded)
-        weights = _scaled(read.states @ self.labels()[labels].T, read.states.shape[2]).softmax(1)  # [batch, slot, asked]
+        weights = _scaled(read.states @ self.labels()[labels].T, read.states.shape[2]).softmax(
+            1
+        )  # [batch, slot, asked]
         return torch.einsum("bsl,bst->blt", weights, torch.where(encoded.mask.unsqueeze(1), read.looks, 0.0))
 
     def _read(self, encoded: Encoded) -> Slots:

@@ -27,7 +27,6 @@ from plant.tensors import Batch
 from plant.text.tokenizer import tokenize
 from plant.text.vocab import PADDING, Vocab
 
-
 MADE_OF = {"terms": "names"}  # what is asked for -> the step's thing that it is made of
 
 

@@ -189,7 +189,7 @@ class TitleDecoder(Decoder, Protocol):
 
 @runtime_checkable
 class TaughtDecoder(Decoder, Protocol):
-    """A decoder whose side results in training depend on the truth: a teacher that reads it, candidates that hold it."""
+    """A decoder whose side results in training depend on the truth, as a teacher's do who reads it."""
 
     def taught(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Decoded:
         """The logits that `forward` gives, and the side results."""

@@ -31,6 +31,7 @@ DECODERS: "Registry[Decoder]" = Registry(
     "decoder",
     Importable(
         {
+            "attention-xml": "plant.nn.decoders.attention_xml:AttentionXML",
             "block-attention": "plant.nn.decoders.block_attention:BlockAttention",
             "chunk-max-pool": "plant.nn.decoders.pooled:ChunkMaxPool",
             "cross-attention": "plant.nn.decoders.cross_attention:CrossAttention",
