@@ -5,13 +5,15 @@ import torch
 from torch import Tensor
 
 from plant.codes.codebook import CodeBook
+from plant.codes.tree import CodeTree
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
+from plant.nn.language.terms import Terms
 from plant.nn.language.transformer import Transformer, network_of, new_config
 from plant.nn.matching.titles import names_from
 from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import BilinearRanker
 from plant.relevance.relevance import Relevance
-from plant.tensors import Subwords
+from plant.tensors import Batch, Subwords
 from plant.text.subwords import SubwordTokenizer
 from plant.text.vocab import Vocab
 
@@ -46,6 +48,14 @@ def subwords_of(tokens: Tensor) -> Subwords:
     return Subwords(filled[..., 0], filled[..., 1])
 
 
+TREE = CodeTree((*CODES, "AB", "ABC"), np.array([6, 6, 7, -1, -1, 4, 7, -1]))
+TREE_DESCRIPTIONS = torch.cat([DESCRIPTIONS, torch.tensor([[2, 0, 0], [0, 0, 0]])])
+TERMS = Terms(
+    Batch(DESCRIPTIONS, DESCRIPTIONS > 0, subwords=subwords_of(DESCRIPTIONS)),
+    ((0, 1), (1,), (2,), (3,), (4, 0, 5), (5,)),
+)
+
+
 def sample_given() -> Given:
     """Everything, with random weights."""
     config = new_config(40, hidden=8, layers=1, heads=2)
@@ -61,5 +71,7 @@ def sample_given() -> Given:
         language_model=LanguageModel(VOCAB, AWDLSTM(len(VOCAB), embedding=8, hidden=4, layers=2)),
         word_vectors=np.random.default_rng(0).standard_normal((len(VOCAB), 8)).astype(np.float32),
         names=names_from(DESCRIPTIONS, n_words=len(VOCAB)),
+        hyperbolic=np.random.default_rng(1).uniform(-0.3, 0.3, (len(CODES), 3)).astype(np.float32),
+        label_pairs=np.array([[0, 1, 3], [0, 4, 1], [2, 3, 2]]),
         transformer=Transformer(config, tokenizer, network_of(config, {}).state_dict(), pooler),
     )

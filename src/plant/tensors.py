@@ -27,6 +27,22 @@ class Subwords:
 
 
 @dataclass(frozen=True)
+class Structure:
+    """The heading that each token of a batch stands under, and its sentence; zero at padding."""
+
+    headings: Int[Tensor, "batch time"]
+    sentences: Int[Tensor, "batch time"]
+
+    def to(self, device: torch.device | str) -> "Structure":
+        """The same on another device."""
+        return Structure(self.headings.to(device), self.sentences.to(device))
+
+    def document(self, row: int, length: int) -> "Structure":
+        """That of one document alone."""
+        return Structure(self.headings[row : row + 1, :length], self.sentences[row : row + 1, :length])
+
+
+@dataclass(frozen=True)
 class OnHost:
     """Tokens and mask of a batch that went to another device, where reading them waits for nobody."""
 
@@ -38,7 +54,8 @@ class OnHost:
 class Batch:
     """Documents padded to one length; `mask` is true at real tokens. `targets` has a column per label.
 
-    Sub-words are there for encoders that read them; `on_host` once the batch went to another device.
+    Sub-words are there for encoders that read them; `on_host` once the batch went to another device. `passes` is how
+    often the same documents stand in the batch, one after the other, for losses that compare readings.
     """
 
     tokens: Int[Tensor, "batch time"]
@@ -46,6 +63,8 @@ class Batch:
     targets: Float[Tensor, "batch label"] | None = None
     subwords: Subwords | None = None
     on_host: OnHost | None = None
+    passes: int = 1
+    structure: Structure | None = None
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
@@ -58,6 +77,7 @@ class Batch:
             mask=self.mask.to(device),
             targets=targets,
             subwords=subwords,
+            structure=None if self.structure is None else self.structure.to(device),
             on_host=OnHost(self.tokens, self.mask) if leaves else self.on_host,
         )
 
@@ -138,6 +158,7 @@ class Encoded:
     subwords: Subwords | None = None
     on_host: OnHost | None = None
     from_end: bool = False
+    structure: Structure | None = None
 
     def document(self, row: int) -> "Encoded":
         """One document alone, without its padding."""
@@ -145,7 +166,8 @@ class Encoded:
         windows = None if self.windows is None else self.windows.document(row)
         subwords = None if self.subwords is None else self.subwords.document(row)
         states, tokens, mask = self.states[rows, real], self.tokens[rows, real], self.mask[rows, real]
-        return Encoded(states, tokens, mask, windows, subwords, from_end=self.from_end)
+        structure = None if self.structure is None else self.structure.document(row, tokens.shape[1])
+        return Encoded(states, tokens, mask, windows, subwords, from_end=self.from_end, structure=structure)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from plant.recipe.reading import load_recipe, recipe_from
 from plant.registry import DeclaresStart
 from plant.store.artifact import open_artifact, save_artifact
 from plant.tensors import Batch, Decoded, Encoded
-from tests.given_samples import CODES, DESCRIPTIONS, VOCAB, sample_given, subwords_of
+from tests.given_samples import CODES, DESCRIPTIONS, TERMS, TREE, TREE_DESCRIPTIONS, VOCAB, sample_given, subwords_of
 from tests.made_up import notes_of
 
 QUICK = ("prepare.min_count=1", "fit.epochs=1", "fit.frozen_epochs=0", "rank.epochs=1", "rank.size=4",
@@ -113,7 +113,11 @@ def kept(given: Given, *, whole: frozenset[str]) -> Given:
 def offered(given: Given) -> dict[str, Any]:
     vectors = torch.from_numpy(given.word_vectors)
     sizes = {"vocab_size": len(VOCAB), "n_labels": len(CODES), "input_size": 8, "descriptions": DESCRIPTIONS}
-    return {**{name: getattr(given, name) for name in FIELDS}, **sizes, "word_vectors": vectors, "frequencies": None}
+    return (
+        {**{name: getattr(given, name) for name in FIELDS}, **sizes, "word_vectors": vectors, "frequencies": None}
+        | {name: torch.from_numpy(getattr(given, name)) for name in ("hyperbolic", "label_pairs")}
+        | {"titles": BATCH, "terms": TERMS, "tree": TREE, "tree_descriptions": TREE_DESCRIPTIONS}
+    )
 
 
 def test_everything_but_what_is_the_coders_own_can_be_packed() -> None:

@@ -24,13 +24,14 @@ GIVEN = {
 }
 
 
-def built(encoder: str, decoder: str, of_encoder: dict[str, object], of_decoder: dict[str, object]) -> nn.ModuleDict:
+def built(
+    encoder: str, decoder: str, of_encoder: dict[str, object], of_decoder: dict[str, object], **further: object
+) -> nn.ModuleDict:
     with torch.random.fork_rng():
         torch.manual_seed(3)
         first = ENCODERS.build(encoder, of_encoder, **GIVEN)
-        model = nn.ModuleDict(
-            {"encoder": first, "decoder": DECODERS.build(decoder, of_decoder, **GIVEN, input_size=first.size)}
-        )
+        given = {**GIVEN, "input_size": first.size, "encoder": first, **further}
+        model = nn.ModuleDict({"encoder": first, "decoder": DECODERS.build(decoder, of_decoder, **given)})
         for weight in model.parameters():
             nn.init.normal_(weight, std=0.4)
         for norm in (module for module in model.modules() if isinstance(module, nn.BatchNorm1d)):

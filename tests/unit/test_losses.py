@@ -164,3 +164,19 @@ def test_extreme_logits_and_documents_without_labels_stay_finite(name: str) -> N
 def test_better_logits_cost_less(name: str) -> None:
     better, worse = (sign * 2.0 * (2 * TARGETS - 1) for sign in (1, -1))
     assert EVERY[name](Decoded(better), batch(TARGETS)) < EVERY[name](Decoded(worse), batch(TARGETS))
+
+
+def test_r_drop_is_cross_entropy_and_the_mean_of_both_divergences() -> None:
+    first, second = torch.randn(2, 3, 5, dtype=torch.float64)
+    targets = (torch.rand(3, 5) < 0.4).double()
+    tokens = torch.ones(6, 1, dtype=torch.long)
+    batch = Batch(tokens, tokens > 0, targets.repeat(2, 1), passes=2)
+    entropy = (mean_entropy(first, targets) + mean_entropy(second, targets)) / 2
+    p, q = first.softmax(1), second.softmax(1)
+    divergence = ((p * (p / q).log()).sum(1) + (q * (q / p).log()).sum(1)).mean() / 2 / 5
+    found = losses.RDrop(strength=3.0)(Decoded(torch.cat([first, second])), batch)
+    assert_close(found, entropy + 3 * divergence)
+
+
+def mean_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    return -(targets * logits.sigmoid().log() + (1 - targets) * (1 - logits.sigmoid()).log()).mean()

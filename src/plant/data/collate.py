@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, FlatSubwords
-from plant.tensors import Batch, Subwords
+from plant.tensors import Batch, Structure, Subwords
 from plant.text.vocab import PADDING
 
 
@@ -22,7 +22,19 @@ def collate(documents: Documents, rows: Sequence[int] | NDArray[np.intp], *, n_l
         mask[place, : len(row)] = True
     targets = None if n_labels is None else torch.from_numpy(_targets(documents, rows, n_labels))
     subwords = None if documents.subwords is None else _subwords(documents.subwords, rows)
-    return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets, subwords)
+    structure = None if documents.structure is None else _structure(documents, rows, mask.shape)
+    return Batch(torch.from_numpy(tokens), torch.from_numpy(mask), targets, subwords, structure=structure)
+
+
+def _structure(documents: Documents, rows: Sequence[int] | NDArray[np.intp], shape: tuple[int, ...]) -> Structure:
+    flat = documents.structure
+    assert flat is not None
+    headings, sentences = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    for place, row in enumerate(rows):
+        own = slice(documents.token_starts[row], documents.token_starts[row + 1])
+        headings[place, : own.stop - own.start] = flat.headings[own]
+        sentences[place, : own.stop - own.start] = flat.sentences[own]
+    return Structure(torch.from_numpy(headings), torch.from_numpy(sentences))
 
 
 def _subwords(flat: FlatSubwords, rows: Sequence[int] | NDArray[np.intp]) -> Subwords:

@@ -31,6 +31,14 @@ class FlatSubwords:
 
 
 @dataclass(frozen=True)
+class FlatStructure:
+    """For each word of all documents the number of its heading, and of its sentence within the document."""
+
+    headings: NDArray[np.int32]
+    sentences: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
 class Documents:
     """Some documents as flat arrays: document d owns `tokens[token_starts[d]:token_starts[d + 1]]`, and so on.
 
@@ -52,6 +60,7 @@ class Documents:
     text: NDArray[np.uint8]
     text_starts: NDArray[np.int64]
     subwords: FlatSubwords | None = None
+    structure: FlatStructure | None = None  # for parts that read it
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -165,7 +174,12 @@ def take(documents: Documents, rows: NDArray[np.intp]) -> Documents:
         text=text.values,
         text_starts=text.starts,
         subwords=None if documents.subwords is None else _take_subwords(documents.subwords, rows),
+        structure=None if documents.structure is None else _take_structure(documents.structure, tokens.values),
     )
+
+
+def _take_structure(structure: FlatStructure, tokens: NDArray[np.int64]) -> FlatStructure:
+    return FlatStructure(structure.headings[tokens], structure.sentences[tokens])
 
 
 def _take_subwords(subwords: FlatSubwords, rows: NDArray[np.intp]) -> FlatSubwords:

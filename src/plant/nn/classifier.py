@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from plant.data.corpus import Documents
+from plant.data.structure import with_structure
 from plant.data.subwords import with_subwords
 from plant.errors import RecipeError
 from plant.nn.forms import compiled_for
@@ -24,6 +25,8 @@ from plant.nn.parts.protocols import (
     SelectiveEncoder,
     StatefulEncoder,
     SubwordEncoder,
+    TaughtDecoder,
+    headings_read,
     reads_from_end,
 )
 from plant.tensors import Batch, Chosen, Decoded, Encoded, backward_order, chosen_by, in_order
@@ -64,7 +67,10 @@ class Classifier(nn.Module):
         return decoder(self.encode_looked_at(batch))
 
     def readable(self, documents: Documents) -> Documents:
-        """The documents with what the encoder reads of them: an encoder of sub-words needs those."""
+        """The documents with what the parts read of them besides words: sub-words, headings, sentences."""
+        headings = headings_read(self.encoder, self.decoder)
+        if headings and documents.structure is None:
+            documents = with_structure(documents, headings=headings)
         if not isinstance(self.encoder, SubwordEncoder) or documents.subwords is not None:
             return documents
         if self.encoder.tokenizer is None:
@@ -92,7 +98,7 @@ class Classifier(nn.Module):
         if not self.segment:
             encoded = self.encoder(known)
             on_host = batch.on_host if encoded.mask is batch.mask else None  # some encoders read less than all
-            return replace(encoded, tokens=batch.tokens, on_host=on_host)
+            return replace(encoded, tokens=batch.tokens, on_host=on_host, structure=batch.structure)
         return self._read_whole(known, batch)
 
     def looked_at(self, batch: Batch) -> Chosen | None:
@@ -120,6 +126,8 @@ class Classifier(nn.Module):
         """The loss from features that are already there, for training a decoder on stored ones."""
         if isinstance(self.criterion, BCE) and isinstance(self.decoder, FusedDecoder) and batch.targets is not None:
             return self.decoder.loss(encoded, smoothed(batch.targets, self.criterion.smoothing))
+        if self.training and isinstance(self.decoder, TaughtDecoder) and batch.targets is not None:
+            return self.criterion(self.decoder.taught(encoded, batch.targets), batch)
         return self.criterion(self.decoder(encoded), batch)
 
     def _read_whole(self, known: Batch, batch: Batch) -> Encoded:

@@ -174,6 +174,68 @@ class DescribedBCE(nn.Module):
         return F.binary_cross_entropy_with_logits(decoded.logits, targets) + self.strength * distance
 
 
+class RDrop(nn.Module):
+    """Cross-entropy of two readings of each document, and `strength` times how far their codes lie apart; R-Drop.
+
+    Apart is the mean of both Kullback-Leibler divergences between the softmaxes over labels (Wu et al. 2021), as MSMN
+    has it; divided, like the cross-entropy, by the number of labels.
+    """
+
+    passes = 2
+
+    def __init__(self, *, strength: Amount = 5.0) -> None:
+        super().__init__()
+        self.strength = strength
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        entropy = F.binary_cross_entropy_with_logits(decoded.logits, _targets(batch))
+        if batch.passes == 1:
+            return entropy
+        first, second = (half.log_softmax(1) for half in decoded.logits.chunk(self.passes))
+        return entropy + self.strength * ((first.exp() - second.exp()) * (first - second)).mean() / 2
+
+
+class SelfDistilled(nn.Module):
+    """Cross-entropy of both heads of student and teacher, a quarter each, and a little of what else ISD learns from.
+
+    `slots` weighs how far the slots of student and teacher lie apart, `lists` the tasks on lists of labels.
+    """
+
+    asks = frozenset({"student", "teacher", "slot_distance", "list_loss"})
+
+    def __init__(self, *, slots: Amount = 1e-3, lists: Amount = 1e-3) -> None:
+        super().__init__()
+        self.slots, self.lists = slots, lists
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        heads = torch.cat([_extra(decoded, name, "isd") for name in ("student", "teacher")], dim=1)
+        targets = _targets(batch).unsqueeze(1).expand(heads.shape)
+        entropy = F.binary_cross_entropy_with_logits(heads, targets)
+        return entropy + self.slots * decoded.extras["slot_distance"] + self.lists * decoded.extras["list_loss"]
+
+
+class ReconciledBCE(nn.Module):
+    """Cross-entropy, less `strength` times how far rare labels trust their descriptions; DiscNet.
+
+    A label's rarity is (1 - its share of the commonest one's documents)^`power`.
+    """
+
+    asks = frozenset({"description_trust"})
+
+    def __init__(
+        self, frequencies: Float[Tensor, "label"], *, strength: Amount = 1e-4, power: Positive = 1000.0
+    ) -> None:
+        super().__init__()
+        self.rarity: Tensor
+        share = frequencies / frequencies.max().clamp(min=torch.finfo(frequencies.dtype).tiny)
+        self.register_buffer("rarity", (1 - share) ** power, persistent=False)
+        self.strength = strength
+
+    def forward(self, decoded: Decoded, batch: Batch) -> Float[Tensor, ""]:
+        trust = (self.rarity * _extra(decoded, "description_trust", "discnet")).mean()
+        return F.binary_cross_entropy_with_logits(decoded.logits, _targets(batch)) - self.strength * trust
+
+
 def smoothed(targets: Float[Tensor, "batch label"], smoothing: float) -> Float[Tensor, "batch label"]:
     """Targets moved towards one half."""
     return targets * (1 - smoothing) + smoothing / 2

@@ -8,7 +8,7 @@ from plant.errors import RecipeError
 from plant.values import Amount, Count, Natural, Positive, Range, Seed
 
 PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
-WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "plant-bow", "candidates")
+WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates")
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,17 @@ class Vectors:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """Points of the code tree in hyperbolic space, for decoders that ask for them."""
+
+    size: Count = 50
+    epochs: Natural = 100
+    negatives: Count = 10  # nodes that a code is told from at a time
+    learning_rate: Positive = 0.3
+    seed: Seed = 1  # apart from the recipe's: made once for all its seeds
+
+
+@dataclass(frozen=True)
 class Tfidf:
     """Logistic regression over TF-IDF of word n-grams, for `system = "tfidf"`."""
 
@@ -142,6 +153,22 @@ class Bow:
     neighbours: Natural = 200  # fitted texts whose labels are looked at; 0: none, and none is kept with the coder
     stem: Natural = 5  # letters of a word by which it is found in a name; 0: names are not looked at
     held_out: Annotated[float, Range(above=0, most=0.5)] = 0.05  # of the fitted texts, to weigh words, votes and names
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Trees of linear classifiers, for `system = "trees"`; the extra `trees` has the library."""
+
+    trees: Count = 3
+    branches: Annotated[int, Range(least=2)] = 2  # clusters of labels below a node
+    balanced: bool = True  # clusters of the same size
+    depth: Count = 20
+    smallest: Count = 100  # labels that are not parted any more
+    loss: Literal["hinge", "log"] = "hinge"
+    cost: Positive = 1.0  # the inverse of the strength of the L2 penalty
+    prune: Amount = 0.1  # weights smaller than this are dropped
+    beam: Count = 10  # branches that are followed at every depth
+    most: Count = 100  # labels of a text that get a score
 
 
 @dataclass(frozen=True)
@@ -218,7 +245,9 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "dictionary", "plant-bow", "candidates", "members"] = "classifier"
+    system: Literal["classifier", "prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates", "members"] = (
+        "classifier"
+    )
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1
@@ -229,9 +258,11 @@ class Recipe:
     pretrain: Pretrain = field(default_factory=Pretrain)
     masked: Masked = field(default_factory=Masked)
     vectors: Vectors = field(default_factory=Vectors)
+    tree: Tree = field(default_factory=Tree)
     tfidf: Tfidf = field(default_factory=Tfidf)
     candidates: Candidates = field(default_factory=Candidates)
     bow: Bow = field(default_factory=Bow)
+    trees: Trees = field(default_factory=Trees)
     encoder: Part = Part(PARTS["encoder"])
     decoder: Part = Part(PARTS["decoder"])
     loss: Part = Part(PARTS["loss"])

@@ -8,6 +8,7 @@ from plant.nn.matching.naming import name_labels
 from plant.nn.parts import given as parts
 from plant.nn.parts.build import asked_for
 from plant.recipe.schema import Recipe
+from plant.steps.label_graph import HYPERBOLIC, LABEL_PAIRS
 from plant.steps.pretrain import PRETRAIN
 from plant.steps.rank import RANK
 from plant.steps.step import EVERYTHING, Step, Work, always
@@ -35,6 +36,8 @@ ASKED: Mapping[str, Asked] = {
     "transformer": Asked("transformer", lambda transformed: transformed.transformer),
     "word_vectors": Asked("word-vectors", lambda named: named.thing),
     "names": Asked("names", lambda names: names),
+    "hyperbolic": Asked("hyperbolic", lambda points: points),
+    "label_pairs": Asked("label-pairs", lambda pairs: pairs),
 }
 
 
@@ -69,4 +72,4 @@ NAMES = Step(
     sections=EVERYTHING,
     files=lambda recipe: (recipe.naming.synonyms,),
 )
-OF_NETWORKS = (RANK, PRETRAIN, TRANSFORM, VECTORS, NAMES)
+OF_NETWORKS = (RANK, PRETRAIN, TRANSFORM, VECTORS, HYPERBOLIC, LABEL_PAIRS, NAMES)

@@ -40,12 +40,13 @@ from plant.systems.members import member_recipes, scorer_recipes
 from plant.systems.prior import fit_prior
 from plant.systems.system import FittedSystem, best_of_each, probabilities
 from plant.systems.tfidf import fit_tfidf
+from plant.systems.trees import fit_trees
 from plant.train.history import ClassifierEpoch
 
 IN_LISTS = 20_000_000  # scores of choosing notes: beyond, a threshold is tuned on the best labels of each
 ACCEPTABLE = 200  # labels of a note that a threshold may accept
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
-WITHOUT_NETWORK = ("prior", "tfidf", "dictionary", "plant-bow")  # systems
+WITHOUT_NETWORK = ("prior", "tfidf", "dictionary", "plant-bow", "trees")  # systems
 FALLBACK = "plant"  # in place of candidates where no word is marked and no code has a name
 CROSS_FITTED = ("candidates",)  # systems that choose their threshold on fitted notes, each held out in its turn
 
@@ -130,6 +131,9 @@ FITTERS: Mapping[str, Fitter] = {
     "candidates": Fitter(_candidates, _needs_of_candidates),
     "dictionary": Fitter(_dictionary, always("view")),
     "plant-bow": Fitter(_bow, always("view", "relevance")),
+    "trees": Fitter(
+        lambda work: Fitted(fit_trees(work["view"], work.recipe.trees, progress=work.progress)), always("view")
+    ),
     "classifier": Fitter(_classifier, _needs_of_classifier),
 }
 

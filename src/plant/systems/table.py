@@ -55,6 +55,12 @@ def _unpack_dictionary(packed: PackedSystem, known: Known) -> FittedSystem:
     return unpack_dictionary(packed, known)
 
 
+def _unpack_trees(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.trees import unpack_trees
+
+    return unpack_trees(packed, known)
+
+
 def _unpack_tfidf(packed: PackedSystem, known: Known) -> FittedSystem:
     from plant.systems.tfidf import unpack_tfidf  # scipy
 
@@ -75,5 +81,6 @@ UNPACK: Mapping[str, Unpack] = {
     "plant-bow": _unpack_bow,
     PRIOR: unpack_prior,
     "tfidf": _unpack_tfidf,
+    "trees": _unpack_trees,
     WIDENED: _unpack_widened,
 }

@@ -14,7 +14,7 @@ from plant.data.collate import collate
 from plant.data.corpus import Documents
 from plant.evaluate.choosing.judge import Judge
 from plant.nn.classifier import Classifier
-from plant.nn.parts.protocols import reads_from_end, reads_windows
+from plant.nn.parts.protocols import passes, reads_from_end, reads_windows
 from plant.recipe.schema import Fit
 from plant.tensors import Batch, Encoded, OnHost
 from plant.train.history import ClassifierEpoch
@@ -106,13 +106,16 @@ class _ClassifierTask:
         return shuffled_batches(lengths, size=self.recipe.batch, seed=self.seed, epoch=epoch)
 
     def training_step(self, rows: NDArray[np.intp]) -> float:
+        times = passes(self.classifier.criterion)
+        rows = np.tile(rows, times)
         batch = collate(self.notes.fitted, rows, n_labels=self.notes.n_labels).to(self.runtime.device)
+        batch = replace(batch, passes=times)
         with mixed_precision(self.runtime.device, wanted=self.recipe.mixed_precision):
             encoded = self._encoded(batch, rows)
         # losses here are means over labels; their sum over labels keeps the step independent of the number of labels
         loss = self.classifier.loss_of(encoded, batch) * self.notes.n_labels
         (loss / self.recipe.accumulate).backward()
-        return float(loss.detach()) * len(rows)
+        return float(loss.detach()) * (len(rows) // times)
 
     def _encoded(self, batch: Batch, rows: NDArray[np.intp]) -> Encoded:
         if self.states is None:

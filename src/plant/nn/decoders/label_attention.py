@@ -102,6 +102,20 @@ class LabelAttention(nn.Module):
         return states if self.key is None else self.key(states).tanh().to(self.queries.dtype)
 
 
+def attended_logits(
+    packed: Packed,
+    queries: Float[Tensor, "label size"],
+    weights: Float[Tensor, "label size"],
+    bias: Float[Tensor, "label"],
+) -> Float[Tensor, "batch label"]:
+    """CAML's attention and output for queries and weights that come from elsewhere."""
+    states = packed.states.to(weights.dtype)
+    ones = states.new_ones(1)
+    if not compiled_for(bias.device):
+        return batched_logits(packed, BatchLook(states, weights, ones, states, queries), bias)
+    return fused_logits(Attending(NoSources()), packed.lengths, bias, Heads(states, states, queries, weights, ones))
+
+
 def prior_logits(frequencies: Float[Tensor, "label"] | None, n_labels: int) -> Float[Tensor, "label"]:
     """The log-odds of each label among the fitted notes, zero where the frequencies are not known."""
     if frequencies is None:

@@ -1,10 +1,10 @@
 """Bidirectional recurrent encoders: LSTM (LAAT, JointLAAT, LSAN) and GRU."""
 
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from plant.nn.layers import WordEmbedding, without_padding
+from plant.nn.bidirectional import Bidirectional
+from plant.nn.layers import WordEmbedding
 from plant.tensors import Batch, Encoded
 from plant.values import Count, Dropout, small
 
@@ -65,33 +65,3 @@ class BiGRU(nn.Module):
     def forward(self, batch: Batch) -> Encoded:
         states = self.recurrent(self.words(batch.tokens, batch.mask), batch.mask)
         return Encoded(states, batch.tokens, batch.mask)
-
-
-class Bidirectional(nn.Module):
-    """Layers that read documents in both directions, the backward one from each document's last real token on.
-
-    Packed documents would give the same states, but on CPUs the backward pass through them takes time squared in the
-    length: 18 times as long at 730 tokens.
-    """
-
-    def __init__(self, kind: type[nn.LSTM] | type[nn.GRU], input_size: int, hidden: int, layers: int) -> None:
-        super().__init__()
-        sizes = [input_size] + [2 * hidden] * (layers - 1)
-        self.ahead = nn.ModuleList(kind(size, hidden, batch_first=True) for size in sizes)
-        self.back = nn.ModuleList(kind(size, hidden, batch_first=True) for size in sizes)
-
-    def forward(
-        self, states: Float[Tensor, "batch time input"], mask: Bool[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time size"]:
-        lengths = mask.sum(1)
-        for ahead, back in zip(self.ahead, self.back, strict=True):
-            backwards = turned(back(turned(states, lengths))[0], lengths)
-            states = torch.cat([ahead(states)[0], backwards], dim=-1)
-        return without_padding(states, mask)
-
-
-def turned(states: Float[Tensor, "batch time size"], lengths: Int[Tensor, "batch"]) -> Float[Tensor, "batch time size"]:
-    """Each document from its last real token to its first; padding stays behind."""
-    place = torch.arange(states.shape[1], device=states.device)
-    opposite = lengths.unsqueeze(1) - 1 - place
-    return states[torch.arange(len(states), device=states.device).unsqueeze(1), opposite.where(opposite >= 0, place)]

@@ -108,7 +108,9 @@ class Descriptions(nn.Module):
         rows = slice(labels.start, labels.stop)
         encoder = self._encoder[0]
         if not isinstance(encoder, SubwordEncoder):
-            encoded = encoder(Batch(self.tokens[rows], self.mask[rows]))
+            mask = self.mask[rows]
+            width = slice(max(1, int(mask.sum(1).max())))  # of these, which may be shorter than others
+            encoded = encoder(Batch(self.tokens[rows, width], mask[:, width]))
             return encoded.states[encoded.mask]
         subwords = Subwords(self.numbers[rows], self.words[rows])
         lengths, room = (subwords.words >= 0).sum(1).tolist(), self.width - 2

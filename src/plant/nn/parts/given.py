@@ -38,6 +38,8 @@ class Given:
     word_vectors: NDArray[np.float32] | None = None
     names: Names | None = None
     transformer: Transformer | None = None
+    hyperbolic: NDArray[np.float32] | None = None  # a point of the code tree for each label
+    label_pairs: NDArray[np.int64] | None = None  # two labels, and how many fitted notes have both
 
 
 class Kept(NamedTuple):
@@ -84,7 +86,7 @@ def _part(kept: Kept, name: str) -> Kept:
     return Kept(arrays | zeros, described["facts"])
 
 
-def _array_apart(array: NDArray[np.float32]) -> Kept:
+def _array_apart(array: NDArray[Any]) -> Kept:
     return Kept({"values": array}, {})
 
 
@@ -172,4 +174,6 @@ FORMS: Mapping[str, Form] = {
     "word_vectors": Form(_array_apart, _array),
     "names": Form(_names_apart, _names),
     "transformer": Form(_transformer_apart, _transformer),
+    "hyperbolic": Form(_array_apart, _array),
+    "label_pairs": Form(_array_apart, _array),
 }

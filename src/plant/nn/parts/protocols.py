@@ -188,11 +188,42 @@ class TitleDecoder(Decoder, Protocol):
 
 
 @runtime_checkable
+class TaughtDecoder(Decoder, Protocol):
+    """A decoder whose side results in training depend on the truth, as a teacher's do who reads it."""
+
+    def taught(self, encoded: Encoded, targets: Float[Tensor, "batch label"]) -> Decoded:
+        """The logits that `forward` gives, and the side results."""
+        ...
+
+
+@runtime_checkable
 class ExtraDecoder(Decoder, Protocol):
     """A decoder that gives side results, by these names, to losses that ask for them."""
 
     @property
     def gives(self) -> frozenset[str]: ...
+
+
+@runtime_checkable
+class StructuredEncoder(Encoder, Protocol):
+    """An encoder that looks at the headings of a text, of which it knows so many numbers."""
+
+    reads_structure: bool
+    n_headings: int
+
+
+@runtime_checkable
+class StructuredDecoder(Decoder, Protocol):
+    """A decoder that looks at the sentences of a text."""
+
+    reads_structure: bool
+
+
+def headings_read(encoder: Encoder, decoder: Decoder) -> int:
+    """How many numbers headings need; 0 where nobody looks at the structure of texts."""
+    if isinstance(encoder, StructuredEncoder) and encoder.reads_structure:
+        return encoder.n_headings
+    return int(isinstance(decoder, StructuredDecoder) and decoder.reads_structure)
 
 
 def reads_from_end(encoder: Encoder) -> bool:
@@ -248,6 +279,18 @@ class ExtraLoss(Loss, Protocol):
     """A loss that asks the decoder for side results by these names."""
 
     asks: frozenset[str]
+
+
+@runtime_checkable
+class RepeatedLoss(Loss, Protocol):
+    """A loss that compares so many readings of the same documents, each with a dropout of its own."""
+
+    passes: int
+
+
+def passes(loss: Loss) -> int:
+    """How often a loss wants documents read in training; most once."""
+    return loss.passes if isinstance(loss, RepeatedLoss) else 1
 
 
 def asks(loss: Loss) -> frozenset[str]:

@@ -1,0 +1,60 @@
+"""AttentionXML's decoder: every label looks with a query of its own, and all share one network of two layers.
+
+You et al. 2019, "AttentionXML: label tree-based attention-aware deep model". The plain form, one level over all labels:
+z_l = w . ReLU(W v_l + c) + b with v_l = sum_i softmax_i(u_l . h_i) h_i.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from plant.nn.attention import masked_softmax
+from plant.nn.decoders.label_attention import prior_logits
+from plant.nn.dropout import ByteDropout
+from plant.nn.layers import without_padding
+from plant.tensors import Decoded, Encoded
+from plant.values import Count, Dropout, small
+
+
+class AttentionXML(nn.Module):
+    """One query per label, one classifier for all; `chunk` labels are held in memory at a time."""
+
+    tiny = small(hidden=5, chunk=4)
+
+    def __init__(
+        self,
+        input_size: int,
+        n_labels: int,
+        *,
+        frequencies: Float[Tensor, "label"] | None = None,
+        hidden: Count = 256,
+        dropout: Dropout = 0.5,
+        chunk: Count = 256,
+    ) -> None:
+        super().__init__()
+        self.dropout, self.chunk = ByteDropout(dropout), chunk
+        self.queries = nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_labels, input_size)))
+        last = nn.Linear(hidden, 1)
+        nn.init.constant_(last.bias, float(prior_logits(frequencies, n_labels).mean()))  # codes are rare
+        self.output = nn.Sequential(nn.Linear(input_size, hidden), nn.ReLU(), last)
+
+    def forward(self, encoded: Encoded) -> Decoded:
+        states = self.dropout(without_padding(encoded.states, encoded.mask)).to(self.queries.dtype)
+        rows = self.queries.split(self.chunk)
+        parts = [checkpoint(self._logits, some, states, encoded.mask, use_reentrant=False) for some in rows]
+        return Decoded(torch.cat(parts, dim=1))
+
+    @torch.no_grad()
+    def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
+        """Where each label looks."""
+        return _looks(self.queries[labels], without_padding(encoded.states, encoded.mask), encoded.mask)
+
+    def _logits(self, queries: Tensor, states: Tensor, mask: Tensor) -> Float[Tensor, "batch label"]:
+        return self.output(_looks(queries, states, mask) @ states).squeeze(2)
+
+
+def _looks(
+    queries: Float[Tensor, "label size"], states: Float[Tensor, "batch time size"], mask: Bool[Tensor, "batch time"]
+) -> Float[Tensor, "batch label time"]:
+    return masked_softmax(queries @ states.to(queries.dtype).transpose(1, 2), mask.unsqueeze(1))
