@@ -260,10 +260,11 @@ def steps_by_candidates(recipe: Recipe) -> tuple[Step, ...]:
 def _steps_of_deal(deal: int) -> Iterator[Step]:
     candidates = of_deal("candidates", deal)
     for part in range(PARTS):
-        make = partial(_reader_without, part=part, deal=deal)
-        yield Step(of_deal(f"reader{part}", deal), make, _needs, sections=SECTIONS, kind=READER, files=_files)
+        name, make = of_deal(f"reader{part}", deal), partial(_reader_without, part=part, deal=deal)
+        yield Step(name, make, _needs, sections=SECTIONS, kind=READER, files=_files, let_go=True)
     needs = partial(_needs_of_listing, deal=deal)
-    yield Step(candidates, partial(_listed, deal=deal), needs, sections=SECTIONS, kind=LISTED, files=_files)
+    make = partial(_listed, deal=deal)
+    yield Step(candidates, make, needs, sections=SECTIONS, kind=LISTED, files=_files, let_go=True)
     judge, needs = partial(_taught_judge, deal=deal), always("view", candidates)
     yield Step(of_deal("judge", deal), judge, needs, sections=SECTIONS, kind=TAUGHT, files=_files)
 

@@ -38,7 +38,7 @@ class Step:
     """How one thing is made; `needs`, `sections`, `knobs` and `files` are all that decide it.
 
     A step without a `kind` is quick: its thing is not kept. `folder` is where it is kept, with fields of the recipe in
-    braces; by itself the step's name.
+    braces; by itself the step's name. What is `let_go` is large and asked for by one other step: a walk does not hold it.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Step:
     knobs: Callable[[Recipe], Mapping[str, Any]] = lambda recipe: {}  # that decide it, besides whole sections
     files: Callable[[Recipe], Sequence[str]] = lambda recipe: ()
     kept: Callable[[Recipe], bool] = lambda recipe: True
+    let_go: bool = False
 
 
 def always(*needs: str) -> Callable[[Recipe], tuple[str, ...]]:
@@ -144,7 +145,10 @@ class Walk:
             return self.given[name].thing
         key = f"{self.plan[name].step.name} {self.key(name)}"
         if key not in self.made:
-            self.made[key] = self._made(self.plan[name])
+            made = self._made(self.plan[name])
+            if self.plan[name].step.let_go:
+                return made
+            self.made[key] = made
         return self.made[key]
 
     def key(self, name: str) -> str:

@@ -187,20 +187,24 @@ class CandidatesSystem:
         reader, judges = self.reader.pack(), [judge.pack() for judge in self.judges]
         arrays = {"shares": self.shares} | packing.under("reader", reader[1])
         for number, (_, own) in enumerate(judges):
-            arrays |= packing.under(f"judge{number}", own)
+            arrays |= packing.under(_judge_name(number), own)
         judged = [own for own, _ in judges]
         options = {"coding": self.coding, "names": list(self.names), "reader": reader[0], "judges": judged}
         return PackedSystem(TAG, options, arrays, tuple(scorer.pack() for scorer in self.scorers))
 
 
+def _judge_name(number: int) -> str:
+    return f"judge{number}" if number else "judge"
+
+
 def unpack_candidates(packed: PackedSystem, known: Known, scorers: tuple[FittedSystem, ...]) -> CandidatesSystem:
     """The system that `pack` took apart."""
     options: Mapping[str, Any] = packed.options
+    judges = options["judges"] if "judges" in options else [options["judge"]]  # there was one in earlier versions
     return CandidatesSystem(
         reader=unpack_reader(options["reader"], packing.part("reader", packed.arrays)),
         judges=tuple(
-            unpack_judge(own, packing.part(f"judge{number}", packed.arrays))
-            for number, own in enumerate(options["judges"])
+            unpack_judge(own, packing.part(_judge_name(number), packed.arrays)) for number, own in enumerate(judges)
         ),
         codes=known.codes,
         shares=np.array(packed.arrays["shares"]),
