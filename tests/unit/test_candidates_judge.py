@@ -8,7 +8,18 @@ from numpy.typing import NDArray
 
 from plant.candidates.boosting import probabilities
 from plant.candidates.crossfit import dealt, drawn, keys_of
-from plant.candidates.judge import Columns, Judge, Lessons, best_threshold, judge_note, teach, unpack_judge
+from plant.candidates.judge import (
+    Columns,
+    Judge,
+    Judged,
+    Lessons,
+    best_threshold,
+    chosen_threshold,
+    judge_note,
+    teach,
+    unpack_judge,
+    unpack_taught,
+)
 from plant.candidates.note_features import OWN, feature_names, note_codes
 from plant.candidates.note_regression import fit_regression, unpack_regression
 from plant.candidates.rows import Rows, listed
@@ -140,7 +151,7 @@ def test_the_judge_learns_what_rows_tell() -> None:
         for note in range(len(given_notes.listed))
         for code in taught.held_out.codes[taught.held_out.starts[note] : taught.held_out.starts[note + 1]].tolist()
     ])  # fmt: skip
-    accepted = taught.held_out.scores >= taught.threshold
+    accepted = taught.held_out.scores >= chosen_threshold([taught.held_out], given_notes.gold)
     assert 2 * (accepted & gold).sum() / (accepted.sum() + gold.sum()) > 0.9
 
 
@@ -163,17 +174,51 @@ def test_a_judge_is_unpacked_to_the_bit() -> None:
     options, arrays = judge.pack()
     again = unpack_judge(options, arrays)
     rows = given_notes.listed.of(3)
-    one, other = judge_note(judge, rows, Columns(PARTS, (0,))), judge_note(again, rows, Columns(PARTS, (0,)))
+    one, other = judge_note([judge], rows, Columns(PARTS, (0,))), judge_note([again], rows, Columns(PARTS, (0,)))
     assert isinstance(again, Judge)
     assert (one[1] == other[1]).all()
     assert (one[2] == other[2]).all()
+
+
+def test_a_taught_judge_is_unpacked_with_what_it_said() -> None:
+    taught = teach(lessons(0, 20, learnable=True), Columns(PARTS, (0,)), seed=1)
+    options, arrays = taught.pack()
+    again = unpack_taught(options, arrays)
+    for name, array in vars(taught.held_out).items():
+        np.testing.assert_array_equal(getattr(again.held_out, name), array)
+    np.testing.assert_array_equal(again.judge.spans.value, taught.judge.spans.value)
+
+
+def test_several_judges_say_their_mean() -> None:
+    given_notes, columns = lessons(0, 20, learnable=True), Columns(PARTS, (0,))
+    judges = [teach(given_notes, columns, seed=seed).judge for seed in (1, 2)]
+    rows = given_notes.listed.of(3)
+    codes, scores, of_rows = judge_note(judges, rows, columns)
+    alone = [judge_note([judge], rows, columns) for judge in judges]
+    assert codes.tolist() == sorted(set(rows.code.tolist()))
+    np.testing.assert_allclose(scores, (alone[0][1] + alone[1][1]) / 2, rtol=1e-6)
+    np.testing.assert_allclose(of_rows, (alone[0][2] + alone[1][2]) / 2, rtol=1e-6)
+    assert (alone[0][1] != alone[1][1]).any()
+
+
+def test_the_threshold_is_chosen_on_the_mean_of_those_judges_that_had_the_code_before_them() -> None:
+    def judged(*notes: dict[int, float]) -> Judged:
+        codes, scores = [c for note in notes for c in note], [s for note in notes for s in note.values()]
+        starts = np.cumsum([0, *map(len, notes)])
+        return Judged(np.array(codes, np.int32), np.array(scores, np.float32), starts.astype(np.int64))
+
+    one = judged({0: 0.9, 1: 0.2}, {2: 0.8})
+    other = judged({1: 0.6, 0: 0.5}, {0: 0.3})
+    # note 0: code 0 has 0.7, code 1 0.4; note 1: code 2 has 0.8, code 0 0.3
+    assert chosen_threshold([one, other], [{0}, {2}]) == pytest.approx((0.7 + 0.4) / 2)
+    assert chosen_threshold([one, other], [{0, 1}, {2}]) == pytest.approx((0.4 + 0.3) / 2)
 
 
 def test_rows_without_a_place_are_not_judged_by_level_1() -> None:
     given_notes = lessons(0, 20, learnable=True)
     judge = teach(given_notes, Columns(PARTS, (0,)), seed=1).judge
     rows = given_notes.listed.of(0)
-    _, _, of_rows = judge_note(judge, rows, Columns(PARTS, (0,)))
+    _, _, of_rows = judge_note([judge], rows, Columns(PARTS, (0,)))
     assert (of_rows[rows.first < 0] == 0).all()
     placed = rows.first >= 0
     assert np.allclose(of_rows[placed], probabilities(judge.spans, rows.features[placed]))

@@ -1,6 +1,7 @@
 """Coding by candidates: what it finds, that it cannot have seen it, and that it survives folders, orders and kills."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from plant.errors import InputError, RecipeError
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
 from plant.steps import candidates as steps
-from plant.steps.candidates import PARTS, _check_unseen, book_of, part_of_view, parts_of, taught_notes
+from plant.steps.candidates import PARTS, _check_unseen, book_of, of_deal, part_of_view, parts_of, taught_notes
 from plant.steps.fit import fit_coder, plan_of
 from plant.steps.step import Root, WalkSettings, walk
 from plant.store.keeper import InFolder
@@ -36,7 +37,7 @@ FILLER = (
     "she lives with her family and does not smoke",
     "a follow up visit was planned for the next month",
 )
-QUICK = ("vectors.train=false",)
+QUICK = ("vectors.train=false", "candidates.deals=1")
 
 
 def made_up_notes(n: int, *, seed: int = 0, marked: bool = True, random_codes: bool = False) -> list[Note]:
@@ -67,6 +68,11 @@ def corpus_of(notes: list[Note], recipe: Recipe, *, names: bool = True) -> Corpu
 @pytest.fixture(scope="module")
 def recipe() -> Recipe:
     return load_recipe("candidates", QUICK)
+
+
+@pytest.fixture(scope="module")
+def two_deals() -> Recipe:
+    return load_recipe("candidates", ["vectors.train=false"])
 
 
 @pytest.fixture(scope="module")
@@ -133,12 +139,13 @@ def test_a_note_is_the_same_whoever_is_read_beside_it(coder: FittedCoder) -> Non
     np.testing.assert_array_equal(together, alone)
 
 
-def test_no_reader_lists_candidates_for_a_note_that_it_has_seen(corpus: Corpus, recipe: Recipe) -> None:
+def test_no_reader_lists_candidates_for_a_note_that_it_has_seen(corpus: Corpus, two_deals: Recipe) -> None:
     view = training_view(corpus)
-    found = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())
-    notes, parts = taught_notes(view, "english"), parts_of(view, recipe.seed)
-    for part in range(PARTS):
-        reader = found[f"reader{part}"]
+    found = walk(plan_of(two_deals), {"corpus": Root(corpus)}, WalkSettings())
+    notes = taught_notes(view, "english")
+    assert (parts_of(view, two_deals.seed, 0) != parts_of(view, two_deals.seed, 1)).any()
+    for deal, part in product(range(two_deals.candidates.deals), range(PARTS)):
+        reader, parts = found[of_deal(f"reader{part}", deal)], parts_of(view, two_deals.seed, deal)
         own = [note for note, of in zip(notes, parts, strict=True) if of == part]
         _check_unseen(reader, own)
         assert len(reader.seen) + len(own) == len(notes)
@@ -287,20 +294,20 @@ def test_random_codes_with_their_marks_teach_nothing(recipe: Recipe) -> None:
 
 
 def test_a_killed_run_and_one_of_several_processes_come_to_the_same_bits(
-    corpus: Corpus, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, two_deals: Recipe, tmp_path: Path
 ) -> None:
     def walked(folder: str) -> FittedCoder:
         settings = WalkSettings(keeper=InFolder(tmp_path / folder))
-        found: FittedCoder = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)["coder"]
+        found: FittedCoder = walk(plan_of(two_deals), {"corpus": Root(corpus, "made-up")}, settings)["coder"]
         return found
 
     whole = walked("whole")
     settings = WalkSettings(keeper=InFolder(tmp_path / "killed"))
-    steps = walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings)
-    steps["reader1"], steps["candidates"]  # and there it was killed
+    steps = walk(plan_of(two_deals), {"corpus": Root(corpus, "made-up")}, settings)
+    steps["judge"], steps["deal1-reader1"]  # and there it was killed
     again = walked("killed")
     settings = WalkSettings(keeper=InFolder(tmp_path / "apart"), processes=2)
-    walk(plan_of(recipe), {"corpus": Root(corpus, "made-up")}, settings).ahead(["reader", "candidates"])
+    walk(plan_of(two_deals), {"corpus": Root(corpus, "made-up")}, settings).ahead(["reader", "judge"])
     documents = whole.encode([note.text for note in made_up_notes(5, seed=2)])
     np.testing.assert_array_equal(again.probabilities(documents), whole.probabilities(documents))
     for other, things in (("killed", ["coder"]), ("apart", ["reader", *(f"reader{part}" for part in range(PARTS))])):

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import weakref
 from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,25 @@ def test_a_step_cannot_read_what_it_did_not_declare() -> None:
         step = Step("nosy", make, always("corpus"), ("relate",))
         with pytest.raises(error):
             walk([planned(step, Recipe())], {"corpus": Root(0), "choosing": Root(1)})["nosy"]
+
+
+def test_what_is_let_go_is_not_held_after_its_use() -> None:
+    class Large: ...
+
+    seen: list[weakref.ref[Large]] = []
+
+    def make(work: Work) -> Large:
+        seen.append(weakref.ref(thing := Large()))
+        return thing
+
+    def use(work: Work) -> bool:
+        return isinstance(work["large"], Large)
+
+    large, user = Step("large", make, always(), let_go=True), Step("user", use, always("large"))
+    steps = walk([planned(large, Recipe()), planned(user, Recipe())], {})
+    assert steps["user"]
+    assert steps["user"]  # and not used again
+    assert [one() for one in seen] == [None]
 
 
 @pytest.mark.parametrize("name", named_recipes())

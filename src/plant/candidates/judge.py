@@ -2,11 +2,11 @@
 
 Level 1 judges a span and a code, level 2 a note and a code, by what level 1 said of all spans of the note. Level 2
 learns from scores of level 1 that come from other notes (folds), so that it does not trust what was learned by heart;
-the threshold is chosen on scores of level 2 made in the same way.
+the threshold is chosen on scores of level 2 made in the same way. Judges whom different readers taught are averaged.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 
 from plant.candidates import boosting
 from plant.candidates.boosting import Trees, fit_trees, probabilities
-from plant.candidates.note_features import NoteCodes, joined_features, note_codes
+from plant.candidates.note_features import joined_features, note_codes
+from plant.candidates.packing import part, under
 from plant.candidates.rows import ListedNotes, Rows
+from plant.codes.parts import code_parts
 from plant.store.ragged import owners
 from plant.types import Progress, silent
 
 SPANS = {"leaves": 31, "rate": 0.04, "rounds": 300, "features": 0.6, "rows": 0.8, "l2": 3.0, "least_rows": 30}
 NOTES = {"leaves": 15, "rate": 0.04, "rounds": 250, "features": 0.6, "rows": 0.8, "l2": 5.0, "least_rows": 30}
 NO_FOLD = -1  # leaving it out leaves nothing out
+MAXIMA = ("probability", "folded share", "product")  # features of rows whose maximum counts for the note
 TOGETHER = 2  # judges of level 2, of different seeds, whose scores are averaged
 
 
@@ -58,6 +61,17 @@ class Columns:
     maxima: tuple[int, ...]
 
 
+def columns_of(codes: Sequence[str], features: Sequence[str], coding: str) -> Columns:
+    """The parts of each code by number, and the features that level 2 maximises."""
+    parts = [code_parts(coding).split(code) for code in codes]
+    numbers = [
+        {value: number for number, value in enumerate(sorted(set(column)))} for column in zip(*parts, strict=True)
+    ]
+    table = [[numbers[place][value] for place, value in enumerate(row)] for row in parts]
+    maxima = tuple(features.index(name) for name in MAXIMA)
+    return Columns(np.array(table, np.int32).reshape(len(codes), -1), maxima)
+
+
 @dataclass(frozen=True)
 class Judged:
     """Scores of the codes of notes: note n owns `codes[starts[n]:starts[n + 1]]`."""
@@ -69,11 +83,20 @@ class Judged:
 
 @dataclass(frozen=True)
 class TaughtJudge:
-    """A judge, what it would have said of each fitted note without having seen it, and the best threshold of that."""
+    """A judge, and what it would have said of each fitted note without having seen it."""
 
     judge: Judge
     held_out: Judged
-    threshold: float
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain options and arrays."""
+        options, arrays = self.judge.pack()
+        return options, under("judge", arrays) | under("held_out", vars(self.held_out))
+
+
+def unpack_taught(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TaughtJudge:
+    """The judge that `pack` took apart, with what it said."""
+    return TaughtJudge(unpack_judge(options, part("judge", arrays)), Judged(**part("held_out", arrays)))
 
 
 @dataclass(frozen=True)
@@ -88,12 +111,17 @@ class Lessons:
 
 
 def judge_note(
-    judge: Judge, rows: Rows, columns: Columns
-) -> tuple[NoteCodes, NDArray[np.float32], NDArray[np.float32]]:
-    """The codes of a note with their scores, and the scores of the single rows."""
-    of_rows = score_rows(judge.spans, rows)
-    found = note_codes(rows, of_rows, columns.parts, columns.maxima)
-    return found, score_codes(judge.notes, found.features), of_rows
+    judges: Sequence[Judge], rows: Rows, columns: Columns
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+    """The codes of a note with their scores, and the scores of the single rows: the means of several judges."""
+    of_rows = [score_rows(judge.spans, rows) for judge in judges]
+    found = [note_codes(rows, own, columns.parts, columns.maxima) for own in of_rows]
+    scores = [score_codes(judge.notes, own.features) for judge, own in zip(judges, found, strict=True)]
+    return found[0].codes, _mean(scores), _mean(of_rows)
+
+
+def _mean(scores: Sequence[NDArray[np.floating[Any]]]) -> NDArray[np.float32]:
+    return np.mean(scores, axis=0).astype(np.float32)
 
 
 def score_rows(trees: Trees, rows: Rows) -> NDArray[np.float32]:
@@ -109,7 +137,7 @@ def score_codes(trees: Sequence[Trees], features: NDArray[np.float32]) -> NDArra
     """Level 2, the mean of several judges."""
     if not len(features):
         return np.empty(0, np.float32)
-    return np.mean([probabilities(one, features) for one in trees], axis=0).astype(np.float32)
+    return _mean([probabilities(one, features) for one in trees])
 
 
 def teach(lessons: Lessons, columns: Columns, *, seed: int, progress: Progress = silent) -> TaughtJudge:
@@ -130,9 +158,26 @@ def teach(lessons: Lessons, columns: Columns, *, seed: int, progress: Progress =
     folds = lessons.folds[owners(places)]
     seeds = tuple(seed * TOGETHER + number for number in range(TOGETHER))
     scores, judges = _held_out(features, right, folds, keys, NOTES, seeds=seeds, steps=steps)
-    judged = Judged(codes, scores, places)
-    total = sum(map(len, lessons.gold))
-    return TaughtJudge(Judge(spans, judges), judged, best_threshold(scores, right > 0, total))
+    return TaughtJudge(Judge(spans, judges), Judged(codes, scores, places))
+
+
+def chosen_threshold(held_out: Sequence[Judged], gold: Sequence[Collection[int]]) -> float:
+    """The threshold of the best micro-F1 of what several judges say together of notes that they have not seen."""
+    codes, scores, note = _together(held_out)
+    right = np.array([code in gold[n] for code, n in zip(codes.tolist(), note.tolist(), strict=True)], np.bool_)
+    return best_threshold(scores, right, sum(map(len, gold)))
+
+
+def _together(
+    held_out: Sequence[Judged],
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+    """Codes, mean scores and notes; of a code that some readers did not list, the mean of those who did."""
+    codes = np.concatenate([own.codes for own in held_out]).astype(np.int64)
+    note = np.concatenate([owners(own.starts) for own in held_out])
+    width = int(codes.max(initial=0)) + 1
+    pairs, pair = np.unique(note * width + codes, return_inverse=True)
+    totals = np.bincount(pair, np.concatenate([own.scores for own in held_out]), len(pairs))
+    return pairs % width, (totals / np.bincount(pair, minlength=len(pairs))).astype(np.float32), pairs // width
 
 
 def best_threshold(scores: NDArray[np.float32], right: NDArray[np.bool_], total: int) -> float:

@@ -19,7 +19,6 @@ from plant.codes.parts import code_parts
 from plant.text.acronyms import defined_acronyms
 
 REGRESSION = "note regression"
-MAXIMA = ("probability", "folded share", "product")  # features of rows whose maximum counts for the note
 WHY = {
     "folded": "marked words", "stemmed": "marked words", "bag": "marked words in another order", "book": "a name",
     "book bag": "a name in another order", "nearest": "words like a name", "composed": "parts of names",
@@ -62,8 +61,7 @@ class Lister:
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the features of a row."""
-        said = [f"{scorer} {what}" for scorer in (REGRESSION, *self.scorers) for what in ("score", "rank")]
-        return (*SPAN_FEATURES, *ROW_FEATURES, *NAME_FEATURES, *said)
+        return row_features(self.scorers)
 
     @cached_property
     def grades(self) -> NDArray[np.float32]:
@@ -72,6 +70,12 @@ class Lister:
         place = parts.names.index("grade") if "grade" in parts.names else None
         own = [parts.split(code)[place] if place is not None else "" for code in self.codes]
         return np.array([int(grade) if grade else np.nan for grade in own], np.float32)
+
+
+def row_features(scorers: Sequence[str]) -> tuple[str, ...]:
+    """The names of the features of a row, which the scorers of whole notes add to."""
+    said = [f"{scorer} {what}" for scorer in (REGRESSION, *scorers) for what in ("score", "rank")]
+    return (*SPAN_FEATURES, *ROW_FEATURES, *NAME_FEATURES, *said)
 
 
 def list_rows(lister: Lister, text: str, words: NoteWords, scores: NDArray[np.float32]) -> Rows:

@@ -180,6 +180,7 @@ class Candidates:
     )
     longest: Count = 22  # words of a mention; longer marks (two fragments as one span) teach no wording
     scorers: tuple[str, ...] = ()  # recipes whose scores of whole notes the judge weighs, fitted like the readers
+    deals: Count = 2  # ways of dealing the fitted notes to readers; each teaches a judge, and their scores are averaged
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from plant.candidates.clusters import WordClusters, cluster_words
 from plant.candidates.crossfit import dealt, drawn, keys_of
-from plant.candidates.judge import Lessons
-from plant.candidates.listing import Lister, list_rows, right_rows
+from plant.candidates.judge import Lessons, TaughtJudge, columns_of, teach, unpack_taught
+from plant.candidates.listing import Lister, list_rows, right_rows, row_features
 from plant.candidates.mentions import mentions_of
 from plant.candidates.reader import Book, Reader, TaughtNote, fit_reader, unpack_reader
 from plant.candidates.rows import ListedNotes, Rows, listed
@@ -64,7 +64,7 @@ def listing_constants(recipe: Recipe) -> dict[str, Any]:
     return {"format": FORMAT, "most judged": MOST_JUDGED, "constants": constants, "languages": languages}
 
 
-def judge_constants() -> dict[str, Any]:
+def judge_constants(recipe: Recipe) -> dict[str, Any]:
     """What decides a judge besides the rows."""
     return {"folds": FOLDS, "judge": digest_of_constants(*(f"{ROOM}.{name}" for name in JUDGING))}
 
@@ -110,9 +110,14 @@ def nothing_to_look_for(view: TrainingView, naming: Naming) -> bool:
     return not len(view.documents.evidence_labels) and not book_of(view, range(len(view.codes)), naming).names
 
 
-def parts_of(view: TrainingView, seed: int) -> NDArray[np.int64]:
-    """The part of each fitted note."""
-    return dealt(view.documents.ids, parts=PARTS, seed=seed, what="reader")
+def parts_of(view: TrainingView, seed: int, deal: int = 0) -> NDArray[np.int64]:
+    """The part of each fitted note in one way of dealing them."""
+    return dealt(view.documents.ids, parts=PARTS, seed=seed, what=of_deal("reader", deal))
+
+
+def of_deal(name: str, deal: int) -> str:
+    """The name of a thing that there is once for each way of dealing the notes."""
+    return f"deal{deal}-{name}" if deal else name
 
 
 def judged_rows(view: TrainingView, seed: int) -> NDArray[np.int64]:
@@ -139,9 +144,9 @@ def read_by(view: TrainingView, rows: Sequence[int], work: Work) -> Reader:
     )
 
 
-def _reader_without(work: Work, *, part: int) -> Reader:
+def _reader_without(work: Work, *, part: int, deal: int) -> Reader:
     view: TrainingView = work["view"]
-    return read_by(view, np.flatnonzero(parts_of(view, work.seed) != part).tolist(), work)
+    return read_by(view, np.flatnonzero(parts_of(view, work.seed, deal) != part).tolist(), work)
 
 
 def _reader(work: Work) -> Reader:
@@ -149,24 +154,44 @@ def _reader(work: Work) -> Reader:
     return read_by(view, range(len(view.documents)), work)
 
 
-def _listed(work: Work) -> ListedNotes:
-    """The candidates of the notes that teach the judge, each listed by the reader that has not seen it."""
+def _listed(work: Work, *, deal: int) -> ListedNotes:
+    """The candidates of the notes that teach a judge, each listed by the reader that has not seen it."""
     view: TrainingView = work["view"]
-    recipe, parts, judged = work.section(Candidates), parts_of(view, work.seed), judged_rows(view, work.seed).tolist()
+    recipe, judged = work.section(Candidates), judged_rows(view, work.seed).tolist()
+    parts, said = parts_of(view, work.seed, deal), _said_of_notes(work)
     notes = dict(zip(judged, taught_notes(view, language_for(view, recipe), judged), strict=True))
     codes = (*view.codes, *further_codes(view, work.section(Naming)))
     found: dict[int, Rows] = {}
     for part in range(PARTS):
-        lister = Lister(work[f"reader{part}"], codes, recipe.scorers)
-        own = np.flatnonzero(parts == part).tolist()
-        _check_unseen(lister.reader, [notes[row] for row in own if row in notes])
-        said: list[SaidOfNotes] = [work[said_by(part, number)] for number in range(len(recipe.scorers))]
-        for place, row in ((place, row) for place, row in enumerate(own) if row in notes):
-            told = [one.of(place, lister.columns) for one in said]
-            scores = np.array(told, np.float32).reshape(len(said), len(codes))
+        lister = Lister(work[of_deal(f"reader{part}", deal)], codes, recipe.scorers)
+        own = [row for row in np.flatnonzero(parts == part).tolist() if row in notes]
+        _check_unseen(lister.reader, [notes[row] for row in own])
+        for row in own:
+            told = [one.of(place, lister.columns) for one, place in said(row)]
+            scores = np.array(told, np.float32).reshape(len(told), len(codes))
             found[row] = list_rows(lister, view.documents.text_of(row), notes[row].words, scores)
             work.progress("listing candidates", len(found), len(notes))
     return listed([found[row] for row in judged], n_features=len(lister.features))
+
+
+def _said_of_notes(work: Work) -> Callable[[int], list[tuple[SaidOfNotes, int]]]:
+    """For a note, what each scorer that has not seen it says, and at which place; notes are dealt to scorers once."""
+    view, scorers = work["view"], range(len(work.section(Candidates).scorers))
+    parts = parts_of(view, work.seed)
+    places = np.zeros(len(parts), np.int64)
+    for part in range(PARTS):
+        places[parts == part] = np.arange((parts == part).sum())
+    return lambda row: [(work[said_by(int(parts[row]), number)], int(places[row])) for number in scorers]
+
+
+def _taught_judge(work: Work, *, deal: int) -> TaughtJudge:
+    """A judge of what the readers of one deal listed."""
+    view, recipe = work["view"], work.section(Candidates)
+    language = language_for(view, recipe)
+    lessons = lessons_of(view, work[of_deal("candidates", deal)], language=language, seed=work.seed)
+    codes = (*view.codes, *further_codes(view, work.section(Naming)))
+    columns = columns_of(codes, row_features(recipe.scorers), view.codebook.system)
+    return teach(lessons, columns, seed=work.seed * recipe.deals + deal, progress=work.progress)
 
 
 def _check_unseen(reader: Reader, notes: Sequence[TaughtNote]) -> None:
@@ -221,6 +246,11 @@ def _load_listed(path: Path) -> ListedNotes:
     return ListedNotes(Rows(*(np.array(tensors[field.name]) for field in fields(Rows))), np.array(tensors["starts"]))
 
 
+def _load_taught(path: Path) -> TaughtJudge:
+    artifact = open_artifact(path, "judge")
+    return unpack_taught(json.loads(artifact.text(OPTIONS)), artifact.tensors)
+
+
 def _clusters(work: Work) -> Named[WordClusters]:
     vectors: Named[NDArray[np.float32]] = work["word-vectors"]
     return Named(cluster_words(vectors.vocab.tokens, vectors.thing), {})
@@ -230,10 +260,10 @@ def _needs(recipe: Recipe) -> tuple[str, ...]:
     return ("view", "word-clusters") if recipe.vectors.train else ("view",)
 
 
-def _needs_of_listing(recipe: Recipe) -> tuple[str, ...]:
+def _needs_of_listing(recipe: Recipe, *, deal: int) -> tuple[str, ...]:
     scorers = range(len(recipe.candidates.scorers))
     said = (said_by(part, number) for part in range(PARTS) for number in scorers)
-    return ("view", *(f"reader{part}" for part in range(PARTS)), *said)
+    return ("view", *(of_deal(f"reader{part}", deal) for part in range(PARTS)), *said)
 
 
 def _files(recipe: Recipe) -> tuple[str, ...]:
@@ -242,25 +272,26 @@ def _files(recipe: Recipe) -> tuple[str, ...]:
 
 READER = Kind("reader", partial(_save, kind="reader"), _load_reader)
 LISTED = Kind("candidates", _save_listed, _load_listed)
+TAUGHT = Kind("judge", partial(_save, kind="judge"), _load_taught)
 CLUSTERS = Step("word-clusters", _clusters, always("word-vectors"))
-READERS = tuple(
-    Step(
-        f"reader{part}",
-        partial(_reader_without, part=part),
-        _needs,
-        sections=SECTIONS,
-        kind=READER,
-        knobs=reader_constants,
-        files=_files,
-        apart=True,
-    )
-    for part in range(PARTS)
-)
 READ = Step("reader", _reader, _needs, sections=SECTIONS, kind=READER, knobs=reader_constants, files=_files, apart=True)
-LIST = Step(
-    "candidates", _listed, _needs_of_listing, sections=SECTIONS, kind=LISTED, knobs=listing_constants, files=_files
-)
-BY_CANDIDATES = (CLUSTERS, *READERS, READ, LIST)
+
+
+def steps_by_candidates(recipe: Recipe) -> tuple[Step, ...]:
+    """A reader of all notes, and for each deal the readers of its parts, what they list, and the judge of that."""
+    return (CLUSTERS, READ, *(step for deal in range(recipe.candidates.deals) for step in _steps_of_deal(deal)))
+
+
+def _steps_of_deal(deal: int) -> Iterator[Step]:
+    step = partial(Step, sections=SECTIONS, files=_files)
+    candidates = of_deal("candidates", deal)
+    for part in range(PARTS):
+        name, make = of_deal(f"reader{part}", deal), partial(_reader_without, part=part, deal=deal)
+        yield step(name, make, _needs, kind=READER, knobs=reader_constants, apart=True, let_go=True)
+    make, needs = partial(_listed, deal=deal), partial(_needs_of_listing, deal=deal)
+    yield step(candidates, make, needs, kind=LISTED, knobs=listing_constants, let_go=True)
+    judge, needs = partial(_taught_judge, deal=deal), always("view", candidates)
+    yield step(of_deal("judge", deal), judge, needs, kind=TAUGHT, knobs=judge_constants)
 
 
 def said_by(part: int, number: int) -> str:

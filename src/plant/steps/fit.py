@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.candidates.judge import teach
-from plant.candidates.listing import Lister
+from plant.candidates.judge import TaughtJudge, chosen_threshold
 from plant.codes.further import further_book, further_files
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out
 from plant.errors import InputError
@@ -20,20 +19,19 @@ from plant.evaluate.scores.lists import Lists
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Choose, Recipe
 from plant.steps.candidates import (
-    BY_CANDIDATES,
-    further_codes,
-    judge_constants,
-    lessons_of,
+    judged_rows,
     nothing_to_look_for,
+    of_deal,
     plan_of_scorers,
     scorer_model,
+    steps_by_candidates,
 )
 from plant.steps.relate import RELATE, relate
 from plant.steps.step import EVERYTHING, Planned, Root, Step, WalkSettings, Work, always, planned, walk
 from plant.steps.views import VIEWS
 from plant.systems.blend import MembersSystem, blended_on
 from plant.systems.bow import fit_bow
-from plant.systems.candidates import CandidatesSystem, columns_of
+from plant.systems.candidates import CandidatesSystem
 from plant.systems.coder import CODER, FittedCoder, add_codes, add_recombined
 from plant.systems.dictionary import fit_dictionary
 from plant.systems.members import member_recipes, scorer_recipes
@@ -95,34 +93,33 @@ class Fitter:
 
 
 def _candidates(work: Work) -> Fitted:
-    """A judge of what readers listed, and the reader of all fitted notes; PLANT where there is nothing to look for."""
+    """Judges of what readers listed, and the reader of all fitted notes; PLANT where there is nothing to look for."""
     view, recipe = work["view"], work.recipe
     if not recipe.candidates.scorers and nothing_to_look_for(view, recipe.naming):
         work.progress("no word is marked and no code has a name: PLANT is fitted, not candidates", 1, 1)
         _check(work["choosing"].documents)
         return work[f"{FALLBACK}/model"]
-    work.ahead("reader", "candidates")
-    reader = work["reader"]
-    lessons = lessons_of(view, work["candidates"], language=reader.language, seed=recipe.seed)
-    codes = (*view.codes, *further_codes(view, recipe.naming))
-    names = recipe.candidates.scorers
-    columns = columns_of(Lister(reader, codes, names), view.codebook.system)
-    taught = teach(lessons, columns, seed=recipe.seed, progress=work.progress)
+    judges = [of_deal("judge", deal) for deal in range(recipe.candidates.deals)]
+    work.ahead("reader", *judges)
+    reader, names = work["reader"], recipe.candidates.scorers
+    taught: list[TaughtJudge] = [work[judge] for judge in judges]
+    gold = [frozenset(view.documents.labels_of(row).tolist()) for row in judged_rows(view, recipe.seed).tolist()]
     system = CandidatesSystem(
         reader=replace(reader, seen=reader.seen[:0]),  # a coder that is given away tells of no note
-        judge=taught.judge,
+        judges=tuple(one.judge for one in taught),
         codes=view.codes,
         shares=view.label_shares(),
         coding=view.codebook.system,
         names=names,
         scorers=tuple(work[scorer_model(number)].system for number in range(len(names))),
     )
-    return Fitted(system, threshold=taught.threshold)
+    return Fitted(system, threshold=chosen_threshold([one.held_out for one in taught], gold))
 
 
 def _needs_of_candidates(recipe: Recipe) -> tuple[str, ...]:
     scorers = map(scorer_model, range(len(recipe.candidates.scorers)))
-    return ("view", "choosing", "reader", "candidates", f"{FALLBACK}/model", *scorers)
+    judges = (of_deal("judge", deal) for deal in range(recipe.candidates.deals))
+    return ("view", "choosing", "reader", *judges, f"{FALLBACK}/model", *scorers)
 
 
 FITTERS: Mapping[str, Fitter] = {
@@ -142,7 +139,6 @@ MODEL = Step(
     lambda work: FITTERS[work.recipe.system].make(work),
     lambda recipe: FITTERS[recipe.system].needs(recipe),
     sections=EVERYTHING,
-    knobs=lambda recipe: judge_constants() if recipe.system == "candidates" else {},
     files=lambda recipe: (recipe.naming.synonyms,),
 )
 
@@ -310,7 +306,7 @@ def every_step() -> tuple[Step, ...]:
     """All steps from a corpus to a coder, of whatever recipe."""
     from plant.steps.classifier import OF_NETWORKS
 
-    return *VIEWS, *BY_CANDIDATES, RELATE, *OF_NETWORKS, MODEL, FIT
+    return *VIEWS, *steps_by_candidates(Recipe()), RELATE, *OF_NETWORKS, MODEL, FIT
 
 
 def plan_of(recipe: Recipe) -> Iterator[Planned]:
@@ -320,7 +316,7 @@ def plan_of(recipe: Recipe) -> Iterator[Planned]:
         yield planned(step, recipe)
     for number, member in enumerate(members):
         prefix = f"member{number}/" if recipe.members else ""
-        by_candidates = BY_CANDIDATES if member.system == "candidates" else ()
+        by_candidates = steps_by_candidates(member) if member.system == "candidates" else ()
         for step in (*by_candidates, *steps_to_model(member)):
             yield planned(step, member, prefix=prefix, given=SHARED)
         scorers = [(scorer, steps_to_model(scorer)) for scorer in scorer_recipes(member)]

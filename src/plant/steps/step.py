@@ -44,7 +44,8 @@ class Step:
     """How one thing is made; `needs`, `sections`, `knobs` and `files` are all that decide it.
 
     A step without a `kind` is quick: its thing is not kept. `folder` is where it is kept, with fields of the recipe in
-    braces; by itself the step's name. Steps that may be made `apart` can be made side by side, each in a process.
+    braces; by itself the step's name. Steps that may be made `apart` can be made side by side, each in a process. What is
+    `let_go` is large and asked for by one other step: a walk does not hold it.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Step:
     files: Callable[[Recipe], Sequence[str]] = lambda recipe: ()
     kept: Callable[[Recipe], bool] = lambda recipe: True
     apart: bool = False
+    let_go: bool = False
 
 
 def always(*needs: str) -> Callable[[Recipe], tuple[str, ...]]:
@@ -156,7 +158,10 @@ class Walk:
             return self.given[name].thing
         key = f"{self.plan[name].step.name} {self.key(name)}"
         if key not in self.made:
-            self.made[key] = self._made(self.plan[name])
+            made = self._made(self.plan[name])
+            if self.plan[name].step.let_go:
+                return made
+            self.made[key] = made
         return self.made[key]
 
     def ahead(self, names: Sequence[str]) -> None:

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.candidates import packing
-from plant.candidates.judge import Columns, Judge, judge_note, unpack_judge
-from plant.candidates.listing import MAXIMA, Lister, list_rows, why_of
-from plant.candidates.note_features import NoteCodes
+from plant.candidates.judge import Columns, Judge, columns_of, judge_note, unpack_judge
+from plant.candidates.listing import Lister, list_rows, why_of
 from plant.candidates.reader import Reader, unpack_reader
 from plant.candidates.rows import Rows
 from plant.candidates.words import words_of
-from plant.codes.parts import code_parts
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
@@ -38,8 +36,8 @@ class JudgedNote:
     """A note as the judge left it."""
 
     rows: Rows
-    found: NoteCodes
-    scores: NDArray[np.float32]  # of the codes found
+    codes: NDArray[np.int32]
+    scores: NDArray[np.float32]  # of the codes
     of_rows: NDArray[np.float32]
 
 
@@ -55,7 +53,7 @@ class CandidatesReading:
     def scores(self) -> NDArray[np.float32]:
         scores = np.tile(LEAST * self.system.shares, (len(self.notes), 1)).astype(np.float32)
         for row, note in enumerate(self.notes):
-            scores[row, note.found.codes] = np.maximum(note.scores, LEAST)
+            scores[row, note.codes] = np.maximum(note.scores, LEAST)
         return scores
 
     @property
@@ -123,10 +121,10 @@ def _rivals(note: JudgedNote, span: int) -> list[int]:
 
 @dataclass(frozen=True)
 class CandidatesSystem:
-    """A reader, a judge, and systems whose scores of whole notes the judge has learned to weigh."""
+    """A reader, judges, and systems whose scores of whole notes the judges have learned to weigh."""
 
     reader: Reader
-    judge: Judge
+    judges: tuple[Judge, ...]
     codes: tuple[str, ...]
     shares: NDArray[np.float32]  # of fitted notes that have each code
     coding: str  # the coding system
@@ -156,8 +154,7 @@ class CandidatesSystem:
     def _judged(self, documents: Documents, row: int, scores: NDArray[np.float32]) -> JudgedNote:
         text = documents.text_of(row)
         rows = list_rows(self.lister, text, words_of(text, self.reader.stem), scores)
-        found, judged, of_rows = judge_note(self.judge, rows, self.columns)
-        return JudgedNote(rows, found, judged, of_rows)
+        return JudgedNote(rows, *judge_note(self.judges, rows, self.columns))
 
     @cached_property
     def lister(self) -> Lister:
@@ -167,7 +164,7 @@ class CandidatesSystem:
     @cached_property
     def columns(self) -> Columns:
         """What level 2 needs to know of codes."""
-        return columns_of(self.lister, self.coding)
+        return columns_of(self.codes, self.lister.features, self.coding)
 
     def unread(self, documents: Documents) -> int:
         return 0
@@ -188,30 +185,29 @@ class CandidatesSystem:
         )
 
     def pack(self) -> PackedSystem:
-        reader, judge = self.reader.pack(), self.judge.pack()
-        arrays = {"shares": self.shares} | packing.under("reader", reader[1]) | packing.under("judge", judge[1])
-        options = {"coding": self.coding, "names": list(self.names), "reader": reader[0], "judge": judge[0]}
+        reader, judges = self.reader.pack(), [judge.pack() for judge in self.judges]
+        arrays = {"shares": self.shares} | packing.under("reader", reader[1])
+        for number, (_, own) in enumerate(judges):
+            arrays |= packing.under(_judge_name(number), own)
+        judged = [own for own, _ in judges]
+        options = {"coding": self.coding, "names": list(self.names), "reader": reader[0], "judges": judged}
         return PackedSystem(TAG, options, arrays, tuple(scorer.pack() for scorer in self.scorers))
 
 
-def columns_of(lister: Lister, coding: str) -> Columns:
-    """The parts of each code by number, and the features that level 2 maximises."""
-    parts = [code_parts(coding).split(code) for code in lister.codes]
-    numbers = [
-        {value: number for number, value in enumerate(sorted(set(column)))} for column in zip(*parts, strict=True)
-    ]
-    table = [[numbers[place][value] for place, value in enumerate(row)] for row in parts]
-    maxima = tuple(lister.features.index(name) for name in MAXIMA)
-    return Columns(np.array(table, np.int32).reshape(len(lister.codes), -1), maxima)
+def _judge_name(number: int) -> str:
+    return f"judge{number}" if number else "judge"
 
 
 def unpack_candidates(packed: PackedSystem, known: Known, scorers: tuple[FittedSystem, ...]) -> CandidatesSystem:
     """The system that `pack` took apart."""
     options: Mapping[str, Any] = packed.options
     check_shape("shares", packed.arrays["shares"], (len(known.codes),))
+    judges = options["judges"] if "judges" in options else [options["judge"]]  # there was one in earlier versions
     return CandidatesSystem(
         reader=unpack_reader(options["reader"], packing.part("reader", packed.arrays)),
-        judge=unpack_judge(options["judge"], packing.part("judge", packed.arrays)),
+        judges=tuple(
+            unpack_judge(own, packing.part(_judge_name(number), packed.arrays)) for number, own in enumerate(judges)
+        ),
         codes=known.codes,
         shares=np.array(packed.arrays["shares"]),
         coding=options["coding"],
