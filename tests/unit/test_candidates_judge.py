@@ -239,7 +239,7 @@ def test_the_regression_equals_a_plain_solution() -> None:
     # "dolor" stands in two notes of four as every stem here does
     for note, row in zip(notes, table, strict=True):
         assert np.allclose(fitted.scores(note), (row @ table.T) @ answers + gold.mean(0), atol=1e-5)
-    again = unpack_regression(*fitted.pack())
+    again = unpack_regression(*fitted.pack(), n_codes=len(fitted.shares))
     assert (again.scores(["tos"]) == fitted.scores(["tos"])).all()
 
 

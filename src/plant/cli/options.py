@@ -1,8 +1,9 @@
 """Options that several verbs share."""
 
 import argparse
+from pathlib import Path
 
-from plant.errors import InputError
+from plant.errors import InputError, quoted_path
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
 
@@ -44,3 +45,9 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
                         help="splits, or a share of the fitted notes, for thresholds, early stopping and choices "
                         "(default: the dev split if there is one, else 0.1)")  # fmt: skip
     parser.add_argument("--report", default="", metavar="SPLITS", help="splits to report (default: test, if any)")
+
+
+def check_source(name: str) -> None:
+    """Refuse notes that are not there, before anything heavy is imported."""
+    if name != "demo" and not Path(name).exists():
+        raise InputError(f"there is no file or folder {quoted_path(Path(name))!r} ('demo' is the embedded corpus)")

@@ -31,7 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from plant.store.artifact import read_manifest
+
     recipe = chosen_recipe(arguments)
+    read_manifest(arguments.corpus, "corpus")  # what is wrong is told before torch is there
     if recipe.encoder.name == "transformer":
         _run_transformer(arguments, recipe)
     else:

@@ -18,13 +18,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from dataclasses import replace
 
+    from plant.store.artifact import read_manifest
+
+    recipe, out = chosen_recipe(arguments), Path(arguments.out)
+    read_manifest(arguments.relevance, "relevance")  # what is wrong is told before torch is there
     from plant.cli.show_relevance import print_quality, quality_by_frequency
     from plant.relevance.store import load_relevance
     from plant.steps.pretrain import load_pretrained
     from plant.steps.rank import RANK
     from plant.steps.single import made_at, opened
 
-    recipe, out, device = chosen_recipe(arguments), Path(arguments.out), chosen_device(arguments)
+    device = chosen_device(arguments)
     given = {"relevance": opened(arguments.relevance, "relevance", load_relevance)}
     if arguments.language_model:
         recipe = replace(recipe, rank=replace(recipe.rank, vectors="language-model"))

@@ -4,7 +4,14 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import cut_sentence, languages_sentence, local_codes_sentence, print_table, progress, say
-from plant.cli.options import add_device_option, add_plan_options, add_recipe_options, chosen_device, chosen_recipe
+from plant.cli.options import (
+    add_device_option,
+    add_plan_options,
+    add_recipe_options,
+    check_source,
+    chosen_device,
+    chosen_recipe,
+)
 from plant.cli.prepare import add_source_options, request_of
 from plant.cli.tracking import mlflow_of, tell_mlflow
 from plant.errors import InputError
@@ -32,11 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    recipe, out = chosen_recipe(arguments), Path(arguments.out)
+    check_source(arguments.source_path)  # what is wrong is told before torch is there
     from plant.evaluate.report.render import json_of, write_report
     from plant.steps.fit import needs_torch
     from plant.steps.run import run as run_all
 
-    recipe, out = chosen_recipe(arguments), Path(arguments.out)
     mlflow = mlflow_of() if arguments.mlflow else None
     if not arguments.replace:
         check_same_recipe(out / "coder", recipe)

@@ -56,6 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if arguments.coder and not Path(arguments.coder).is_dir():
+        raise InputError(f"there is no folder {arguments.coder}: fit a coder with plant run, or plant demo")
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import print_table, say
-from plant.cli.options import add_plan_options
+from plant.cli.options import add_plan_options, check_source
 from plant.errors import InputError
 
 
@@ -27,6 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from plant.recipe.reading import load_recipe
+
+    check_source(arguments.corpus)
+    for name in _named(arguments.recipes) if arguments.recipes else ():
+        load_recipe(name)  # what is wrong is told before torch is there
     from plant.studies.claims import CLAIMS
 
     if arguments.study in CLAIMS:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import print_table, progress, say
-from plant.cli.options import add_plan_options, add_recipe_options
+from plant.cli.options import add_plan_options, add_recipe_options, check_source
 from plant.cli.prepare import add_source_options, request_of
 from plant.errors import InputError
 
@@ -23,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    check_source(arguments.source_path)
     from plant.data.store import load_corpus
     from plant.recipe.reading import load_recipe
     from plant.steps.prepare import prepare_once
