@@ -10,6 +10,13 @@ from plant.store.safetensors import room_for
 from plant.types import Progress, silent
 
 POOL = 20  # batches that are sorted by length together: little padding, and still a different mix each epoch
+TOGETHER = 16  # documents in a batch of prediction: with more, the weights in eight bits no longer gain
+SCORES = 500_000  # of documents that are read together
+
+
+def together(n_labels: int) -> int:
+    """How many documents are read at a time: of very many labels no more than a few have their scores in memory."""
+    return max(1, min(TOGETHER, SCORES // max(1, n_labels)))
 
 
 def shuffled_batches(lengths: NDArray[np.int64], *, size: int, seed: int, epoch: int) -> list[NDArray[np.intp]]:

@@ -105,8 +105,8 @@ def explained_codes(fitted: FittedCoder, documents: Documents, *, notes: int) ->
     eligible = with_marks if len(with_marks) else np.flatnonzero(np.diff(documents.token_starts))
     rows = eligible[np.unique(np.linspace(0, len(eligible) - 1, min(notes, len(eligible))).astype(int))]
     chosen = fitted.reread(take(documents, rows))  # the corpus may be in the words of another coder
-    accepted = fitted.probabilities(chosen) >= fitted.thresholds
-    examples = [Example(row, int(label), _marked(chosen, row, label)) for row, label in np.argwhere(accepted).tolist()]
+    accepted = fitted.accepted(chosen)
+    examples = [Example(row, int(label), _marked(chosen, row, label)) for row, label in accepted]
     return Explained(chosen, tuple(e for e in examples if e.marked.any() or not len(with_marks)))
 
 
@@ -180,7 +180,7 @@ def _probabilities(
     starts, ends = documents.char_starts[place].tolist(), documents.char_ends[place].tolist()
     words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
     versions = [" ".join(words[position] for position in np.flatnonzero(mask)) for mask in kept]
-    return fitted.probabilities(fitted.encode(versions))[:, example.label]
+    return fitted.probabilities_of(example.label, fitted.encode(versions))
 
 
 def _watched(

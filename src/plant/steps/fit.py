@@ -13,8 +13,9 @@ from plant.codes.further import further_book, further_files
 from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import calibrated, fit_temperature, logits_of
-from plant.evaluate.choosing.thresholds import best_threshold, tune_global_threshold, tune_label_thresholds
-from plant.evaluate.scores.forms import ranked
+from plant.evaluate.choosing.pairs import ACCEPTABLE, are_many
+from plant.evaluate.choosing.thresholds import tune_global_threshold, tune_label_thresholds
+from plant.evaluate.scores.forms import RankedLists, ranked
 from plant.evaluate.scores.lists import Lists
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Choose, Recipe
@@ -36,16 +37,15 @@ from plant.systems.coder import CODER, FittedCoder, add_codes, add_recombined
 from plant.systems.dictionary import fit_dictionary
 from plant.systems.members import member_recipes, scorer_recipes
 from plant.systems.prior import fit_prior
-from plant.systems.system import FittedSystem, best_of_each, probabilities
+from plant.systems.system import FittedSystem, best_of_each, pairs_said, probabilities
 from plant.systems.tfidf import fit_tfidf
 from plant.systems.trees import fit_trees
 from plant.train.history import ClassifierEpoch
 
-IN_LISTS = 20_000_000  # scores of choosing notes: beyond, a threshold is tuned on the best labels of each
-ACCEPTABLE = 200  # labels of a note that a threshold may accept
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
 WITHOUT_NETWORK = ("prior", "tfidf", "dictionary", "plant-bow", "trees")  # systems
 FALLBACK = "plant"  # in place of candidates where no word is marked and no code has a name
+Chosen = NDArray[np.float32] | RankedLists  # scores of choosing notes
 CROSS_FITTED = ("candidates",)  # systems that choose their threshold on fitted notes, each held out in its turn
 
 
@@ -197,14 +197,13 @@ def tuned(
     if threshold is not None:
         origin = f"micro-F1 on {len(view.documents):,} fitted notes, each scored by what had not seen it (global)"
         return _coder_of(system, recipe, view, np.full(n_labels, threshold, np.float32), temperature, origin, facts)
-    if _by_lists(recipe.choose, choosing, n_labels):
-        found = thresholds_of_lists(system, choosing, n_labels=n_labels)
-    else:
-        scores = probabilities(system, choosing, n_labels=n_labels)
-        if recipe.choose.calibrate:
-            temperature = fit_temperature(logits_of(scores), choosing.targets(n_labels))
-            scores = calibrated(scores, temperature).astype(np.float32)
-        found = thresholds(scores, choosing, recipe.choose, n_labels=n_labels)
+    many = are_many(len(choosing), n_labels)
+    look: Callable[..., Chosen] = best_of if many else probabilities
+    scores = look(system, choosing, n_labels=n_labels)
+    if recipe.choose.calibrate:
+        temperature = _temperature(system, scores, choosing, n_labels=n_labels)
+        scores = _calibrated(scores, temperature)
+    found = thresholds(scores, choosing, recipe.choose, n_labels=n_labels)
     origin = f"{recipe.choose.goal} on {len(choosing):,} notes held out for choosing ({recipe.choose.thresholds})"
     return _coder_of(system, recipe, view, found, temperature, origin, facts)
 
@@ -232,29 +231,34 @@ def _coder_of(
     )
 
 
-def _by_lists(choose: Choose, choosing: Documents, n_labels: int) -> bool:
-    """Whether the best labels of each note do: scores are many, and one threshold for all is asked for."""
-    simple = choose.thresholds == "global" and choose.goal == "micro-F1" and not choose.calibrate
-    return simple and len(choosing) * n_labels > IN_LISTS
-
-
-def thresholds_of_lists(system: FittedSystem, choosing: Documents, *, n_labels: int) -> NDArray[np.float32]:
-    """The threshold with the best micro-F1 among those that accept no label beyond a note's best."""
+def best_of(system: FittedSystem, choosing: Documents, *, n_labels: int) -> RankedLists:
+    """The best labels of each choosing note: no threshold accepts more of them."""
     most = min(ACCEPTABLE, n_labels)
-    labels, values = best_of_each(system, choosing, most=most)
-    scores = ranked(labels, values, thresholds=np.zeros(n_labels, np.float32))
-    best = best_threshold(scores, Lists(choosing.labels, choosing.label_starts), n_labels=n_labels)
-    return np.full(n_labels, best, np.float32)
+    return ranked(
+        *best_of_each(system, choosing, most=most, n_labels=n_labels), thresholds=np.zeros(n_labels, np.float32)
+    )
 
 
-def thresholds(
-    probabilities: NDArray[np.float32], choosing: Documents, recipe: Choose, *, n_labels: int
-) -> NDArray[np.float32]:
+def _temperature(system: FittedSystem, scores: Chosen, choosing: Documents, *, n_labels: int) -> float:
+    """That of all scores, or of pairs that stand for them."""
+    if not isinstance(scores, RankedLists):
+        return fit_temperature(logits_of(scores), choosing.targets(n_labels))
+    pairs = pairs_said([system], choosing, n_labels=n_labels)
+    return fit_temperature(logits_of(pairs.scores[0]), pairs.truth, pairs.counts)
+
+
+def _calibrated(scores: Chosen, temperature: float) -> Chosen:
+    if isinstance(scores, RankedLists) and scores.values is not None:
+        return replace(scores, values=calibrated(scores.values, temperature).astype(np.float32))
+    return scores if isinstance(scores, RankedLists) else calibrated(scores, temperature).astype(np.float32)
+
+
+def thresholds(scores: Chosen, choosing: Documents, recipe: Choose, *, n_labels: int) -> NDArray[np.float32]:
     """One threshold per label, tuned on the choosing notes."""
     targets = Lists(choosing.labels, choosing.label_starts)
     if recipe.thresholds == "per-label":
-        return tune_label_thresholds(probabilities, targets, shrinkage=recipe.shrinkage)
-    best = tune_global_threshold(probabilities, targets, measure=recipe.goal)
+        return tune_label_thresholds(scores, targets, shrinkage=recipe.shrinkage, n_labels=n_labels)
+    best = tune_global_threshold(scores, targets, measure=recipe.goal)
     return np.full(n_labels, best, np.float32)
 
 
@@ -272,8 +276,11 @@ def _with_further_codes(
     if threshold is not None:
         return grown
     choosing = grown.reread(held_out(corpus, Role.CHOOSE, grown.codes))
-    scores = grown.probabilities(choosing)
-    return replace(grown, thresholds=thresholds(scores, choosing, fitted.recipe.choose, n_labels=len(grown.codes)))
+    n_labels = len(grown.codes)
+    many = are_many(len(choosing), n_labels)
+    scores = best_of(grown.system, choosing, n_labels=n_labels) if many else grown.probabilities(choosing)
+    scores = _calibrated(scores, grown.temperature) if many and grown.temperature != 1 else scores
+    return replace(grown, thresholds=thresholds(scores, choosing, fitted.recipe.choose, n_labels=n_labels))
 
 
 FIT = Step(

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
-from plant.evaluate.choosing.blend import Blend, blended, fit_blend
+from plant.evaluate.choosing.blend import Blend, blended, fit_blend, fit_blend_on
 from plant.evaluate.choosing.calibration import logits_of
+from plant.evaluate.choosing.pairs import are_many
 from plant.store.checks import check_shape
-from plant.systems.system import UNSEEN, FittedSystem, Growth, PackedSystem, Reading, probabilities
+from plant.systems.system import UNSEEN, FittedSystem, Growth, PackedSystem, Reading, pairs_said, probabilities
 
 MEAN, BLEND = "mean", "blend"
 
@@ -106,6 +107,9 @@ class MembersSystem:
 def blended_on(systems: tuple[FittedSystem, ...], view: TrainingView, choosing: Documents) -> MembersSystem:
     """The systems with the weights that are best on the choosing notes."""
     log_odds = logits_of((view.label_counts() + UNSEEN) / (len(view.documents) + 2 * UNSEEN)).astype(np.float32)
+    if are_many(len(choosing), len(view.codes)):
+        pairs = pairs_said(systems, choosing, n_labels=len(view.codes))
+        return MembersSystem(systems, log_odds, fit_blend_on(pairs, log_odds))
     scores = [probabilities(system, choosing, n_labels=len(view.codes)) for system in systems]
     return MembersSystem(systems, log_odds, fit_blend(scores, log_odds, choosing.targets(len(view.codes))))
 

@@ -14,6 +14,7 @@ from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
 from plant.codes.parts import recombined, title_of_parts
 from plant.codes.synonyms import spoken, with_synonyms
+from plant.data.batches import together
 from plant.data.corpus import Documents, TrainingView
 from plant.data.encode import encode_texts
 from plant.errors import ArtifactError, InputError
@@ -86,15 +87,30 @@ class FittedCoder:
         self, documents: Documents, *, most: int, progress: Progress = silent
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The labels of the best codes of each document, best first, and their calibrated probabilities."""
-        labels, found = best_of_each(self.system, documents, most=most, progress=progress)
+        labels, found = best_of_each(self.system, documents, most=most, n_labels=len(self.codes), progress=progress)
         return labels, self._calibrated(found)
+
+    def probabilities_of(self, label: int, documents: Documents) -> NDArray[np.float32]:
+        """The calibrated probability of one label for each document."""
+        found = np.zeros(len(documents), np.float32)
+        for rows, reading in readings(self.system, documents, size=together(len(self.codes))):
+            found[rows] = self._calibrated(reading.scores[:, label])
+        return found
+
+    def accepted(self, documents: Documents) -> list[tuple[int, int]]:
+        """The pairs of a document's row and an accepted label, by row and label."""
+        found: list[tuple[int, int]] = []
+        for rows, reading in readings(self.system, documents, size=together(len(self.codes))):
+            places, labels = np.nonzero(self._calibrated(reading.scores) >= self.thresholds)
+            found += zip(rows[places].tolist(), labels.tolist(), strict=True)
+        return sorted(found)
 
     def code(
         self, documents: Documents, *, top: int = 15, evidence: bool = True, explainer: str = ""
     ) -> list[Prediction]:
         """The best codes of each document, and every accepted one; with the words that speak for them."""
         found: dict[int, Prediction] = {}
-        for rows, reading in readings(self.system, documents, evidence=evidence):
+        for rows, reading in readings(self.system, documents, evidence=evidence, size=together(len(self.codes))):
             scores = self._calibrated(reading.scores)
             for place, row in enumerate(rows.tolist()):
                 ranked = self._ranked(scores[place], top)

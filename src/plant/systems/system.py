@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
-from plant.data.batches import predict_in_batches, prediction_batches
+from plant.data.batches import TOGETHER, predict_in_batches, prediction_batches, together
 from plant.data.corpus import Documents, TrainingView, take
+from plant.evaluate.choosing.pairs import Pairs, pairs_of, put_together
 from plant.evaluate.scores.forms import best_labels
+from plant.evaluate.scores.lists import Lists
 from plant.text.vocab import Vocab
 from plant.types import Evidence, Progress, silent
 
 Arrays = Mapping[str, NDArray[Any]]
-TOGETHER = 16  # documents in a batch: with more, the weights in eight bits no longer gain
 CONTRIBUTION = "contribution"  # of each word: how linear models are explained
 JUDGED = "judged"  # of phrases: how a judge of candidates is explained
 OF_SYSTEMS = (CONTRIBUTION, JUDGED)  # explainers that only some systems have, beside those of networks
@@ -135,10 +136,15 @@ class FittedSystem(Protocol):
 
 
 def readings(
-    system: FittedSystem, documents: Documents, *, evidence: bool = False, progress: Progress = silent
+    system: FittedSystem,
+    documents: Documents,
+    *,
+    evidence: bool = False,
+    size: int = TOGETHER,
+    progress: Progress = silent,
 ) -> Iterator[tuple[NDArray[np.intp], Reading]]:
     """All documents, some of similar length at a time, with their row numbers; longest first."""
-    for rows in prediction_batches(documents, size=TOGETHER, progress=progress):
+    for rows in prediction_batches(documents, size=size, progress=progress):
         yield rows, system.read(take(documents, rows), evidence=evidence)
 
 
@@ -154,17 +160,31 @@ def probabilities(
 
 
 def best_of_each(
-    system: FittedSystem, documents: Documents, *, most: int, progress: Progress = silent
+    system: FittedSystem, documents: Documents, *, most: int, n_labels: int = 0, progress: Progress = silent
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The `most` best labels of each document, best first, and their probabilities; ties go by label.
 
-    No more than a batch of documents has all its labels in memory.
+    No more than a batch of documents has all its labels in memory; the more labels (`n_labels`), the smaller it is.
     """
     labels, values = np.zeros((len(documents), most), np.int32), np.zeros((len(documents), most), np.float32)
-    for rows, reading in readings(system, documents, progress=progress):
+    for rows, reading in readings(system, documents, size=together(n_labels), progress=progress):
         labels[rows] = [best_labels(row, most) for row in reading.scores]
         values[rows] = np.take_along_axis(reading.scores, labels[rows].astype(np.intp), axis=1)
     return labels, values
+
+
+def pairs_said(systems: Sequence[FittedSystem], documents: Documents, *, n_labels: int) -> Pairs:
+    """What systems say of pairs that stand for all; a few documents have all their scores in memory at a time."""
+    gold = Lists(documents.labels, documents.label_starts)
+
+    def of_documents() -> Iterator[Pairs]:
+        for rows in prediction_batches(documents, size=together(n_labels)):
+            few = take(documents, rows)
+            said = [system.read(few).scores for system in systems]
+            for place, row in enumerate(rows.tolist()):
+                yield pairs_of(row, [scores[place] for scores in said], gold.of(row))
+
+    return put_together(of_documents())
 
 
 def flattened(packed: PackedSystem, place: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

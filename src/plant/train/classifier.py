@@ -9,10 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from plant.data.batches import predict_in_batches, prediction_batches, shuffled_batches
+from plant.data.batches import predict_in_batches, prediction_batches, shuffled_batches, together
 from plant.data.collate import collate
 from plant.data.corpus import Documents
-from plant.evaluate.choosing.judge import Judge
+from plant.evaluate.choosing.judge import BestScores, Judge, best_scores
+from plant.evaluate.choosing.pairs import are_many
+from plant.evaluate.scores.lists import Lists
 from plant.nn.classifier import Classifier
 from plant.nn.parts.protocols import passes, reads_from_end, reads_windows
 from plant.recipe.schema import Fit
@@ -149,14 +151,18 @@ class _ClassifierTask:
         return states
 
     @torch.no_grad()
-    def _probabilities(self, documents: Documents) -> NDArray[np.float32]:
+    def _probabilities(self, documents: Documents) -> NDArray[np.float32] | BestScores:
+        """Those of all labels, or of the best of each note where all would be too many."""
         self.classifier.eval()
 
         def predict(rows: NDArray[np.intp]) -> NDArray[np.float32]:
             logits = self.classifier(collate(documents, rows).to(self.runtime.device)).logits
             return torch.sigmoid(logits).cpu().numpy()
 
-        return predict_in_batches(predict, documents, n_labels=self.notes.n_labels, size=self.recipe.batch)
+        if not are_many(len(documents), self.notes.n_labels):
+            return predict_in_batches(predict, documents, n_labels=self.notes.n_labels, size=self.recipe.batch)
+        few = prediction_batches(documents, size=min(self.recipe.batch, together(self.notes.n_labels)))
+        return best_scores(((rows, predict(rows)) for rows in few), Lists(documents.labels, documents.label_starts))
 
     def validate(self, state: State[ClassifierEpoch]) -> ClassifierEpoch:
         measures = dict(self.notes.judge(self._probabilities(self.notes.choosing)))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.evaluate.choosing.calibration import logits_of
+from plant.evaluate.choosing.pairs import Pairs
 
 Scores = NDArray[np.float32]
 PAIRS = 20_000_000  # of documents and labels are enough to fit a few numbers
@@ -58,19 +59,33 @@ def _shares(weights: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[n
 
 def fit_blend(scores: Sequence[Scores], log_odds: NDArray[np.floating], targets: NDArray[np.floating]) -> Blend:
     """The blend, no weight below 0, that makes the targets likeliest; drawn towards equal shares of full trust."""
-    from scipy.optimize import minimize  # a third of a second that loading a coder need not wait for
-
     rows = slice(None, None, -(-targets.size // PAIRS))  # evenly chosen documents where there are many
     truth = targets[rows].ravel().astype(np.float64)
     said = [(logits_of(one[rows]) - log_odds).ravel() for one in scores]
-    features = np.stack([*said, np.tile(log_odds, len(truth) // len(log_odds))]).astype(np.float64)
-    usual = np.array([1 / len(scores)] * len(scores) + [1.0])
+    return _likeliest(np.stack([*said, np.tile(log_odds, len(truth) // len(log_odds))]).astype(np.float64), truth)
+
+
+def fit_blend_on(pairs: Pairs, log_odds: NDArray[np.floating]) -> Blend:
+    """The same from pairs that stand for all."""
+    own = log_odds[pairs.labels].astype(np.float64)
+    return _likeliest(np.stack([*(logits_of(pairs.scores) - own), own]), pairs.truth, pairs.counts)
+
+
+def _likeliest(
+    features: NDArray[np.float64], truth: NDArray[np.float64], counts: NDArray[np.float64] | float = 1.0
+) -> Blend:
+    """The blend of features [system, then the labels' log-odds; pair], each pair counted so many times."""
+    from scipy.optimize import minimize  # a third of a second that loading a coder need not wait for
+
+    n_systems = len(features) - 1
+    usual = np.array([1 / n_systems] * n_systems + [1.0])
+    right = counts * truth
 
     def cost(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         total = point[:-1] @ features + point[-1]
         drawn = point[:-1] - usual
-        value = np.logaddexp(0, total).sum() - truth @ total + HELD * drawn @ drawn
-        error = 1 / (1 + np.exp(-total)) - truth
+        value = (counts * np.logaddexp(0, total)).sum() - right @ total + HELD * drawn @ drawn
+        error = counts * (1 / (1 + np.exp(-total)) - truth)
         return float(value), np.append(features @ error + 2 * HELD * drawn, error.sum())
 
     bounds = [(0.0, None)] * len(usual) + [(None, None)]

@@ -42,15 +42,18 @@ def reliability(scores: Scores, gold: Lists, *, bins: int = BINS, floor: float =
     return Reliability(histogram.counts, histogram.sums / counts, positives / counts, floor)
 
 
-def fit_temperature(logits: NDArray[np.floating], targets: NDArray[np.generic]) -> float:
+def fit_temperature(
+    logits: NDArray[np.floating], targets: NDArray[np.generic], counts: NDArray[np.float64] | None = None
+) -> float:
     """The temperature T that makes sigmoid(logit / T) the most likely on the dev notes.
 
+    `counts` says how many pairs each one stands for, where that is not one.
     The loss is convex in 1 / T, so Newton's method finds its one minimum; T is kept between 0.01 and 100.
     """
     flat, gold = logits.reshape(-1), np.asarray(targets).reshape(-1)
     sharpness = 1.0
     for _ in range(100):
-        slope, curvature = _derivatives(flat, gold, sharpness)
+        slope, curvature = _derivatives(flat, gold, sharpness, counts)
         step = sharpness - slope / max(curvature, 1e-300)
         updated = float(np.clip(step, max(sharpness / 4, 1 / HOTTEST), min(sharpness * 4, 1 / COLDEST)))
         if abs(updated - sharpness) <= 1e-10 * sharpness:
@@ -70,13 +73,16 @@ def logits_of(probabilities: NDArray[np.floating], *, smallest: float = 1e-7) ->
     return np.log(safe) - np.log1p(-safe)
 
 
-def _derivatives(logits: NDArray[np.floating], gold: NDArray[np.generic], sharpness: float) -> tuple[float, float]:
+def _derivatives(
+    logits: NDArray[np.floating], gold: NDArray[np.generic], sharpness: float, counts: NDArray[np.float64] | None
+) -> tuple[float, float]:
     slope = curvature = 0.0
     for rows in blocks(len(logits), ROWS):
         z = logits[rows].astype(np.float64)
         p = _sigmoid(sharpness * z)
-        slope += float(np.dot(z, p - gold[rows].astype(np.float64)))
-        curvature += float(np.dot(z * z, p * (1 - p)))
+        often = 1.0 if counts is None else counts[rows]
+        slope += float(np.dot(z, often * (p - gold[rows].astype(np.float64))))
+        curvature += float(np.dot(z * z, often * (p * (1 - p))))
     return slope, curvature
 
 

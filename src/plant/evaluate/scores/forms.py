@@ -214,6 +214,17 @@ class RankedLists:
             above[asked], tied[asked] = _standing_by_label(labels[own], values[own], own.searchsorted(entries[asked]))
         return Standing(above, tied)
 
+    def columns(self, gold: Lists) -> Iterator[tuple[Values, NDArray[np.intp]]]:
+        """For each label with a gold entry that is listed: its rising scores, and which gold entries are its own."""
+        order = np.lexsort((self._values(), self.lists.labels))
+        labels, values = self.lists.labels[order], self._values()[order]
+        own = np.argsort(gold.labels, kind="stable")
+        present, first = np.unique(gold.labels[own], return_index=True)
+        found = np.isfinite(self.scores_of(gold))
+        for label, entries in zip(present, np.split(own, first[1:]), strict=True):
+            if found[entries].any():
+                yield values[slice(*np.searchsorted(labels, [label, label + 1]))], entries
+
     def standing_overall(self, gold: Lists, n_labels: int) -> Standing:
         values = self._values()
         scores = self.scores_of(gold).astype(np.float32)

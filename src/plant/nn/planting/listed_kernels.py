@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from plant.nn.planting.prefetch import fetch_row
+
 Kernel = Callable[..., Any]
-kernel: Callable[[Kernel], Kernel] = njit(cache=True, nogil=True)
-adding: Callable[[Kernel], Kernel] = njit(cache=True, nogil=True, fastmath={"contract"})
-summing: Callable[[Kernel], Kernel] = njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+_LIKE_NUMPY = {"cache": True, "nogil": True, "error_model": "numpy"}  # no look at each divisor: totals are above zero
+kernel: Callable[[Kernel], Kernel] = njit(**_LIKE_NUMPY)
+adding: Callable[[Kernel], Kernel] = njit(**_LIKE_NUMPY, fastmath={"contract"})
+summing: Callable[[Kernel], Kernel] = njit(**_LIKE_NUMPY, fastmath={"contract", "reassoc", "nsz"})
 
 STATIC, PLANTED = 0, 1
 NO_RANKER, BILINEAR, TWO_LAYER = 0, 1, 2
@@ -226,6 +229,7 @@ def add_evidence(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Add the evidence of a document for its found labels `begin` to `end` to `evidence` [label]."""
     for n in range(begin, end):
+        _fetch_next(n + 1, end, labels, firsts, lasts, at, sums, weights, sums[:0])
         static, planted = _look(labels[n], firsts[n], lasts[n], at, shares, sums, weights, dots)
         evidence[labels[n]] += scales[STATIC] * static + scales[PLANTED] * planted
 
@@ -241,6 +245,7 @@ def learn_loss(  # type: ignore[no-untyped-def]
     """
     total = _quiet_loss(labels[begin:end], bias, quiet, targets)
     for n in range(begin, end):
+        _fetch_next(n + 1, end, labels, firsts, lasts, at, sums, weights, of_sums)
         static, planted = _look(labels[n], firsts[n], lasts[n], at, shares, sums, weights, dots)
         logit = bias[labels[n]] + scales[STATIC] * static + scales[PLANTED] * planted
         small, target = np.exp(-abs(logit)), targets[labels[n]]
@@ -265,6 +270,23 @@ def learn_slopes(  # type: ignore[no-untyped-def]
             of_scales[STATIC] += slopes[n] * static
             of_scales[PLANTED] += slopes[n] * planted
             _push(slopes[n], labels[n], firsts[n], lasts[n], at, shares, scales, weights, of_sums)
+
+
+@kernel
+def _fetch_next(n, end, labels, firsts, lasts, at, sums, weights, of_sums):  # type: ignore[no-untyped-def]
+    """Ask for what the next label reads and adds to: its rows are far from those at hand."""
+    if n < end:
+        fetch_row(weights, labels[n])
+        _fetch_sums(firsts[n], lasts[n], at, sums)
+        if len(of_sums):
+            _fetch_sums(firsts[n], lasts[n], at, of_sums)
+
+
+@kernel
+def _fetch_sums(first, last, at, sums):  # type: ignore[no-untyped-def]
+    for pair in range(first, last):
+        if at[PLANTED, pair] >= 0:
+            fetch_row(sums, at[PLANTED, pair])
 
 
 @kernel
@@ -375,6 +397,8 @@ def teach_weights(  # type: ignore[no-untyped-def]
             n, stop = cursor[document], ends[document]
             while n < stop and labels[n] < end:
                 slope = of_weights.dtype.type(factor * slopes[n])
+                if n + 1 < stop:
+                    _fetch_sums(firsts[n + 1], lasts[n + 1], at, sums)
                 for pair in range(firsts[n], lasts[n] if slope != 0 else firsts[n]):
                     static = slope * scales[STATIC] * shares[STATIC, pair]
                     planted = slope * scales[PLANTED] * shares[PLANTED, pair]
