@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import StaticPool
 
 import plant
@@ -30,8 +31,10 @@ FIRST = {
     ("postgresql", "read"): "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
 }
 """The first statement of a change, and of a look at things that belong together."""
+AWAY = "the store does not answer: try again, with the same Idempotency-Key"
 SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")  # of SQLite
 OPTIONS = "-c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s -c client_encoding=UTF8"
+POOL = {"pool_size": 8, "max_overflow": 24}  # as many as there are threads that ask
 BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED", "55P03", "57014", "57P01", "57P02", "57P03", "53300"})
 FULL = frozenset({"SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR", "53100", "25006"})
 
@@ -101,7 +104,7 @@ def _engine(address: Path | str, password: str) -> Engine:
 
 
 def _sqlite(path: Path | str) -> Engine:
-    options: dict[str, Any] = {"poolclass": StaticPool} if str(path) == MEMORY else {}
+    options: dict[str, Any] = {"poolclass": StaticPool} if str(path) == MEMORY else dict(POOL)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         connect_args={"check_same_thread": False, "timeout": 10, "isolation_level": None},
@@ -129,8 +132,8 @@ def _postgresql(address: str, password: str) -> Engine:
         url,
         connect_args={"connect_timeout": 10, "options": OPTIONS},
         pool_pre_ping=True,
-        max_overflow=20,
         hide_parameters=True,
+        **POOL,
     )
 
 
@@ -152,6 +155,8 @@ def _told() -> Iterator[None]:
         yield
     except DBAPIError as error:
         raise _problem(error) or error from error
+    except PoolTimeout as error:
+        raise Problem(503, AWAY) from error
 
 
 def _problem(error: DBAPIError) -> Problem | None:
@@ -159,7 +164,7 @@ def _problem(error: DBAPIError) -> Problem | None:
     if name in FULL or name.startswith("SQLITE_IOERR"):
         return Problem(507, "the store cannot be written (is the disk full?): nothing was changed")
     if name in BUSY or name.startswith("08") or error.connection_invalidated or _is_unreachable(error, name):
-        return Problem(503, "the store does not answer: try again, with the same Idempotency-Key")
+        return Problem(503, AWAY)
     return None
 
 
