@@ -553,12 +553,12 @@ async function watch() {
     const answer = await ask(`notes/${note}`, undefined, {}, "HEAD");
     if (state.mine && state.view.state === "open") await ask(`notes/${note}/hold`, { take: false });
     const version = Number(answer.headers.get("ETag")?.replaceAll('"', ""));
-    if (version > decisions.version && note === state.view.note && !decisions.unsaved) {
-      const view = await ask(`notes/${note}`);
-      decisions.load(view, offsets(view.text));
-      refresh();
-      notice("Someone else has changed this note: what they decided is shown.");
-    }
+    if (version <= decisions.version) return;
+    const view = await ask(`notes/${note}`);
+    if (decisions.unsaved || note !== state.view.note) return; // decided meanwhile: what is sent finds out itself
+    decisions.load(view, offsets(view.text));
+    refresh();
+    notice("Someone else has changed this note: what they decided is shown.");
   } catch (problem) {
     if (!(problem instanceof Refusal)) saving("waiting", 0);
   }
