@@ -298,9 +298,7 @@ def page(reader: Reader, folder: Path) -> None:
         taken["search"] = [cost(SEARCH, query[:length]) for query in QUERIES[:4] for length in range(1, 6)]
         browser.close()
     nothing = statistics.median(taken.pop("nothing"))
-    print(
-        f"\npage: {len(text.split()):,} words, 60 codes, 300 phrases; CPU times {SLOWED}, less {nothing:.0f}"
-    )
+    print(f"\npage: {len(text.split()):,} words, 60 codes, 300 phrases; CPU times {SLOWED}, less {nothing:.0f}")
     table = [[name, *_middle_and_most(values, nothing), BUDGET.get(name, "")] for name, values in taken.items()]
     print_table(["what", "median ms", "p95 ms", "budget"], table)
 
