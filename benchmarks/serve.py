@@ -4,8 +4,8 @@
 
 CODER is a fitted coder's folder (default: a small one is fitted on made-up notes). Clients are threads of a process of
 their own over loopback; three ways of answering take turns in one run: batches, the same service with one note a batch,
-and a plain service with a function for a request. `page`: a note of 10,000 words with 60 codes and 300 phrases, CPU time
-of Chromium's main thread times four, less what measuring takes.
+and a plain service with a function for a request. `page`: a note of 10,000 words with 60 codes and 300 phrases,
+CPU time of Chromium's main thread times four, less what measuring takes.
 """
 
 import argparse
@@ -154,11 +154,15 @@ def throughput(reader: Reader, folder: Path, *, clients: int, requests: int, tur
             worked = 1000 * (time.process_time() - worked) / some
         ordered = sorted(told["seconds"])
         at = [1000 * ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99)]
-        tenth = [statistics.mean(memory[len(memory) * part // 10 : len(memory) * (part + 1) // 10 or 1]) for part in (1, 9)]
+        tenth = [
+            statistics.mean(memory[len(memory) * part // 10 : len(memory) * (part + 1) // 10 or 1]) for part in (1, 9)
+        ]
         if kind != "warm":
             rows.append([kind, told["speed"], worked, *at, told["wrong"], 100 * (tenth[1] / tenth[0] - 1)])
     print(f"{requests:,} requests a row, {clients} clients; the last service was laid out in {ready:.1f} s")
-    print_table(["answers", "requests/s", "CPU ms each", "p50 ms", "p99 ms", "errors", "memory, last to second tenth %"], rows)
+    print_table(
+        ["answers", "requests/s", "CPU ms each", "p50 ms", "p99 ms", "errors", "memory, last to second tenth %"], rows
+    )
     means = {kind: statistics.mean(row[1] for row in rows if row[0] == kind) for kind in ways}
     for kind in ways[1:]:
         print(f"{ways[0]} / {kind}: {means[ways[0]] / means[kind]:.2f}")
@@ -171,9 +175,19 @@ def start(coder: str, folder: Path) -> None:
         port = listening("127.0.0.1", 0)
         number = port.getsockname()[1]
         port.close()
-        command = [sys.executable, "-c", "from plant.cli.main import main; main()", "serve", coder, "--port", str(number)]
+        command = [
+            sys.executable,
+            "-c",
+            "from plant.cli.main import main; main()",
+            "serve",
+            coder,
+            "--port",
+            str(number),
+        ]
         began = time.perf_counter()
-        process = subprocess.Popen([*command, "--store", str(folder / f"start-{turn}.sqlite")], stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*command, "--store", str(folder / f"start-{turn}.sqlite")], stderr=subprocess.DEVNULL
+        )
         while not _is_ready(number) and process.poll() is None:
             time.sleep(0.02)
         taken.append(time.perf_counter() - began)
@@ -226,7 +240,8 @@ ACTS = {
 }
 FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 OPEN = """([button, title]) => new Promise(done => {
-    const there = () => document.querySelector('#title').textContent === title && document.querySelector('.row[data-code]');
+    const named = () => document.querySelector('#title').textContent === title;
+    const there = () => named() && document.querySelector('.row[data-code]');
     const look = () => there() ? done() : setTimeout(look, 20);
     document.querySelector(button)?.click();
     look();
@@ -235,14 +250,15 @@ SEARCH = """query => new Promise(done => {
     const field = document.querySelector('#query');
     field.value = query;
     field.dispatchEvent(new Event('input'));
-    new MutationObserver((_, watch) => { watch.disconnect(); done(); }).observe(document.querySelector('#hits'), {childList: true});
+    const listed = new MutationObserver(() => { listed.disconnect(); done(); });
+    listed.observe(document.querySelector('#hits'), {childList: true});
 })"""
 BUDGET = {"another note": 300, "hover": 50, "key": 50, "scroll": 50, "search": 100}
 TIMES = 20
 
 
 def page(reader: Reader, folder: Path) -> None:
-    """The budget of the page: CPU milliseconds of the browser's main thread, times `SLOWED`, less what measuring takes."""
+    """The budget of the page: CPU milliseconds of the main thread times `SLOWED`, less what measuring takes."""
     from playwright.sync_api import sync_playwright
 
     text = "\n\n".join(note.text for note in demo_notes(notes=40))
@@ -282,7 +298,7 @@ def page(reader: Reader, folder: Path) -> None:
         taken["search"] = [cost(SEARCH, query[:length]) for query in QUERIES[:4] for length in range(1, 6)]
         browser.close()
     nothing = statistics.median(taken.pop("nothing"))
-    print(f"\npage: {len(text.split()):,} words, 60 codes, 300 phrases; CPU times {SLOWED}, less {nothing:.0f} of measuring")
+    print(f"\npage: {len(text.split()):,} words, 60 codes, 300 phrases; CPU times {SLOWED}, less {nothing:.0f}")
     table = [[name, *_middle_and_most(values, nothing), BUDGET.get(name, "")] for name, values in taken.items()]
     print_table(["what", "median ms", "p95 ms", "budget"], table)
 
@@ -325,7 +341,14 @@ def main() -> None:
     reader = open_reader(arguments.coder) if arguments.coder else small_reader()
     with TemporaryDirectory() as folder:
         if "load" in arguments.only:
-            throughput(reader, Path(folder), clients=arguments.clients, requests=arguments.requests, turns=arguments.turns, ways=arguments.ways)
+            throughput(
+                reader,
+                Path(folder),
+                clients=arguments.clients,
+                requests=arguments.requests,
+                turns=arguments.turns,
+                ways=arguments.ways,
+            )
         if "search" in arguments.only:
             search(reader, Path(folder))
         if "start" in arguments.only and arguments.coder:

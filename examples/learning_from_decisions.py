@@ -48,7 +48,11 @@ def decide(ask: Ask, note: Note) -> dict[str, int]:
     accepted = [{"code": code, "verdict": "accept"} for code in note.codes if code in suggested]
     rejected = [{"code": code, "verdict": "reject"} for code in sorted(suggested - set(note.codes))]
     added = [
-        {"code": code, "verdict": "accept", "evidence": [{"start": a.start, "end": a.end} for a in note.evidence[code][:1]]}
+        {
+            "code": code,
+            "verdict": "accept",
+            "evidence": [{"start": a.start, "end": a.end} for a in note.evidence[code][:1]],
+        }
         for code in note.codes
         if code not in suggested
     ]
@@ -80,7 +84,9 @@ def over_http(port: int) -> Ask:
     def ask(path: str, body: object = None, **headers: str) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         sent = None if body is None else json.dumps(body)
-        connection.request("GET" if body is None else "POST", f"/v1/{path}", sent, {"Content-Type": "application/json", **headers})
+        connection.request(
+            "GET" if body is None else "POST", f"/v1/{path}", sent, {"Content-Type": "application/json", **headers}
+        )
         answer = connection.getresponse()
         told = answer.read().decode()
         if answer.status != 200:

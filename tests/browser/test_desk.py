@@ -312,9 +312,7 @@ def test_forced_colours_light_the_chosen_code_alone(browser: Any, served: tuple[
     page.close()
 
 
-def test_a_decision_whose_answer_is_lost_is_saved_once(
-    browser: Any, reader: Reader, tmp_path: Path
-) -> None:
+def test_a_decision_whose_answer_is_lost_is_saved_once(browser: Any, reader: Reader, tmp_path: Path) -> None:
     with running_desk(reader, tmp_path / "desk.sqlite") as (address, desk):
         note, _ = desk.store.add_note(ME, "first", NOTE)
         page = opened(browser, address)

@@ -206,7 +206,9 @@ def _with_cautions(read: ReadText, found: Sequence[Phrase]) -> list[Phrase]:
         return list(found)
     first = np.searchsorted(read.ends, np.array([phrase.start for phrase in found]), side="right")
     last = np.searchsorted(read.starts, np.array([phrase.end for phrase in found]), side="left")
-    told = dict.fromkeys(np.flatnonzero(first >= last).tolist(), ("", None))  # no word, nothing to say
+    told: dict[int, tuple[str, tuple[int, int] | None]] = {}
+    for row in np.flatnonzero(first >= last).tolist():  # no word, nothing to say
+        told[row] = ("", None)
     for caution, kinds in CAUTIONS.items():
         for kind in kinds:
             for row, cue in _cues(read, kind, first, last):

@@ -106,10 +106,8 @@ export class Codes {
     $(".percent", row).prepend(added ? "added" : percent(code.probability));
     if (added) $(".meter", row).remove();
     else measure($(".meter", row), code.probability);
-    for (const button of row.querySelectorAll("button")) {
-      if (readonly || button.classList.contains("move") !== (this.tab === "final")) button.remove();
-      else button.setAttribute("aria-label", `${button.title} ${code.code}`);
-    }
+    if (!readonly) row.lastElementChild.append($(`#acts-${this.tab}`).content.cloneNode(true));
+    for (const button of row.lastElementChild.children) button.setAttribute("aria-label", `${button.title} ${code.code}`);
     return row;
   }
 

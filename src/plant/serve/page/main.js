@@ -312,7 +312,7 @@ function show(view, { keep = false } = {}) {
   document.title = `${view.name} · plant desk`;
   const finished = view.state === "finished" ? ` · finished by ${view.finished_by}` : "";
   $("#facts").textContent = `${plural(words, "word")}${view.model ? ` · read by ${view.model.name}` : ""}${finished}`;
-  if (view.state === "finished") notice(`Finished by ${view.finished_by}: read-only.`, ...(state.me?.role === "reviewer" ? [["Reopen", reopen]] : []));
+  if (view.state === "finished") notice(`Finished by ${view.finished_by}: read-only.`, ...(mayReview() ? [["Reopen", reopen]] : []));
   slider(state.threshold);
   bar();
   refresh();
@@ -375,6 +375,10 @@ async function finish() {
 // what is told
 
 const say = (words) => { $("#voice").textContent = ""; requestAnimationFrame(() => { $("#voice").textContent = words; }); };
+
+function mayReview() {
+  return ["reviewer", "admin"].includes(state.me?.role);
+}
 
 function notice(words, ...acts) {
   const place = $("#notice");
@@ -478,7 +482,7 @@ async function openSettings() {
   const select = $("#explainer");
   select.replaceChildren(make("option", { value: "" }, "the coder's usual way"), ...model.explainers.map((name) => make("option", { value: name }, name)));
   select.value = state.explainer;
-  $("#export").hidden = state.me?.role !== "reviewer";
+  $("#export").hidden = !mayReview();
   $(".about", $("#settings")).textContent = `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${catalogue.toLocaleString("en")} codes can be searched. plant ${state.me?.version}.`;
 }
 
@@ -553,12 +557,12 @@ async function watch() {
     const answer = await ask(`notes/${note}`, undefined, {}, "HEAD");
     if (state.mine && state.view.state === "open") await ask(`notes/${note}/hold`, { take: false });
     const version = Number(answer.headers.get("ETag")?.replaceAll('"', ""));
-    if (version > decisions.version && note === state.view.note && !decisions.unsaved) {
-      const view = await ask(`notes/${note}`);
-      decisions.load(view, offsets(view.text));
-      refresh();
-      notice("Someone else has changed this note: what they decided is shown.");
-    }
+    if (version <= decisions.version) return;
+    const view = await ask(`notes/${note}`);
+    if (decisions.unsaved || note !== state.view.note) return; // decided meanwhile: what is sent finds out itself
+    decisions.load(view, offsets(view.text));
+    refresh();
+    notice("Someone else has changed this note: what they decided is shown.");
   } catch (problem) {
     if (!(problem instanceof Refusal)) saving("waiting", 0);
   }

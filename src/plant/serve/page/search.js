@@ -40,7 +40,7 @@ export class Search {
   async #ask() {
     const asked = this.input.value;
     try {
-      const found = await ask("codes/search", { q: asked.slice(0, 200), words: this.words.slice(0, 300), limit: 30 });
+      const found = await ask("codes/search", { q: asked.slice(0, 200), words: this.words.slice(0, 300), limit: 20 });
       if (asked !== this.input.value) return;
       this.answered = asked;
       this.#show(found);
