@@ -116,7 +116,13 @@ def offered(given: Given) -> dict[str, Any]:
     return (
         {**{name: getattr(given, name) for name in FIELDS}, **sizes, "word_vectors": vectors, "frequencies": None}
         | {name: torch.from_numpy(getattr(given, name)) for name in ("hyperbolic", "label_pairs")}
-        | {"titles": BATCH, "terms": TERMS, "tree": TREE, "tree_descriptions": TREE_DESCRIPTIONS}
+        | {
+            "encoder": ENCODERS.build("embedding", ENCODERS.tiny("embedding"), vocab_size=len(VOCAB)),
+            "titles": BATCH,
+            "terms": TERMS,
+            "tree": TREE,
+            "tree_descriptions": TREE_DESCRIPTIONS,
+        }
     )
 
 

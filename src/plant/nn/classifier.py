@@ -135,7 +135,9 @@ class Classifier(nn.Module):
         states = torch.cat([states for states, _ in self._read(known)], dim=1)
         from_end = reads_from_end(self.encoder)
         in_place = in_order(states, backward_order(batch.mask)) if from_end else states
-        return Encoded(in_place, batch.tokens, batch.mask, on_host=batch.on_host, from_end=from_end)
+        return Encoded(
+            in_place, batch.tokens, batch.mask, on_host=batch.on_host, from_end=from_end, structure=batch.structure
+        )
 
     def _running_logits(self, batch: Batch, decoder: SegmentDecoder) -> Float[Tensor, "batch label"]:
         logits = decoder.prior.expand(len(batch.tokens), -1)

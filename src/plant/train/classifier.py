@@ -131,7 +131,8 @@ class _ClassifierTask:
         on_host = None if batch.on_host is None else OnHost(batch.on_host.tokens, mask)
         device = self.runtime.device
         from_end = reads_from_end(self.classifier.encoder)
-        return Encoded(states.to(device), batch.tokens, mask.to(device), on_host=on_host, from_end=from_end)
+        states, mask = states.to(device), mask.to(device)
+        return Encoded(states, batch.tokens, mask, on_host=on_host, from_end=from_end, structure=batch.structure)
 
     @torch.no_grad()
     def _stored_states(self) -> list[Tensor] | None:
