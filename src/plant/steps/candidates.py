@@ -258,15 +258,15 @@ def steps_by_candidates(recipe: Recipe) -> tuple[Step, ...]:
 
 
 def _steps_of_deal(deal: int) -> Iterator[Step]:
-    candidates = of_deal("candidates", deal)
+    declared: Any = {"sections": SECTIONS, "files": _files}
     for part in range(PARTS):
-        name, make = of_deal(f"reader{part}", deal), partial(_reader_without, part=part, deal=deal)
-        yield Step(name, make, _needs, sections=SECTIONS, kind=READER, files=_files, let_go=True)
-    needs = partial(_needs_of_listing, deal=deal)
-    make = partial(_listed, deal=deal)
-    yield Step(candidates, make, needs, sections=SECTIONS, kind=LISTED, files=_files, let_go=True)
-    judge, needs = partial(_taught_judge, deal=deal), always("view", candidates)
-    yield Step(of_deal("judge", deal), judge, needs, sections=SECTIONS, kind=TAUGHT, files=_files)
+        make = partial(_reader_without, part=part, deal=deal)
+        yield Step(of_deal(f"reader{part}", deal), make, _needs, kind=READER, let_go=True, **declared)
+    list_, needs = partial(_listed, deal=deal), partial(_needs_of_listing, deal=deal)
+    candidates = of_deal("candidates", deal)
+    yield Step(candidates, list_, needs, kind=LISTED, let_go=True, **declared)
+    teach_ = partial(_taught_judge, deal=deal)
+    yield Step(of_deal("judge", deal), teach_, always("view", candidates), kind=TAUGHT, **declared)
 
 
 def said_by(part: int, number: int) -> str:
