@@ -283,15 +283,16 @@ def steps_by_candidates(recipe: Recipe) -> tuple[Step, ...]:
 
 
 def _steps_of_deal(deal: int) -> Iterator[Step]:
-    step = partial(Step, sections=SECTIONS, files=_files)
-    candidates = of_deal("candidates", deal)
+    declared: Any = {"sections": SECTIONS, "files": _files}
     for part in range(PARTS):
-        name, make = of_deal(f"reader{part}", deal), partial(_reader_without, part=part, deal=deal)
-        yield step(name, make, _needs, kind=READER, knobs=reader_constants, apart=True, let_go=True)
-    make, needs = partial(_listed, deal=deal), partial(_needs_of_listing, deal=deal)
-    yield step(candidates, make, needs, kind=LISTED, knobs=listing_constants, let_go=True)
-    judge, needs = partial(_taught_judge, deal=deal), always("view", candidates)
-    yield step(of_deal("judge", deal), judge, needs, kind=TAUGHT, knobs=judge_constants)
+        make = partial(_reader_without, part=part, deal=deal)
+        own: Any = {"kind": READER, "knobs": reader_constants, "apart": True, "let_go": True}
+        yield Step(of_deal(f"reader{part}", deal), make, _needs, **own, **declared)
+    list_, needs = partial(_listed, deal=deal), partial(_needs_of_listing, deal=deal)
+    candidates = of_deal("candidates", deal)
+    yield Step(candidates, list_, needs, kind=LISTED, knobs=listing_constants, let_go=True, **declared)
+    teach_, needed = partial(_taught_judge, deal=deal), always("view", candidates)
+    yield Step(of_deal("judge", deal), teach_, needed, kind=TAUGHT, knobs=judge_constants, **declared)
 
 
 def said_by(part: int, number: int) -> str:

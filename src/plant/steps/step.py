@@ -44,8 +44,8 @@ class Step:
     """How one thing is made; `needs`, `sections`, `knobs` and `files` are all that decide it.
 
     A step without a `kind` is quick: its thing is not kept. `folder` is where it is kept, with fields of the recipe in
-    braces; by itself the step's name. Steps that may be made `apart` can be made side by side, each in a process. What is
-    `let_go` is large and asked for by one other step: a walk does not hold it.
+    braces; by itself the step's name. Steps that may be made `apart` can be made side by side, each in a process. What
+    is `let_go` is large and asked for by one other step: a walk does not hold it.
     """
 
     name: str
