@@ -25,7 +25,7 @@ import numpy as np
 from plant.candidates import note_regression
 from plant.candidates.crossfit import dealt, keys_of
 from plant.candidates.gazetteer import fit_gazetteer
-from plant.candidates.judge import Judge, Lessons, judge_note, teach
+from plant.candidates.judge import Judge, Lessons, columns_of, judge_note, teach
 from plant.candidates.listing import Lister, list_rows, right_rows
 from plant.candidates.mentions import mentions_of
 from plant.candidates.names import fit_namer
@@ -38,7 +38,6 @@ from plant.candidates.words import stemmer, words_of
 from plant.data.corpus import Role, held_out, take
 from plant.data.store import load_corpus
 from plant.steps.candidates import FOLDS, MOST_JUDGED
-from plant.systems.candidates import columns_of
 from plant.systems.coder import load_coder
 
 CODES_OF_A_NOTE = 16
@@ -146,7 +145,7 @@ def measured(n_notes: int, *, length: int, n_codes: int) -> dict[str, float]:
         folds=dealt(ids, parts=FOLDS, seed=1, what="judge"),
         keys=keys_of(ids),
     )
-    columns = columns_of(lister, SYSTEM)
+    columns = columns_of(lister.codes, lister.features, SYSTEM)
     judge: Judge = timed(seconds, "judge", lambda: teach(lessons, columns, seed=1)).judge
     timed(seconds, "judging", lambda: [judge_note(judge, own, columns) for own in rows])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

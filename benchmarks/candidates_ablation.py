@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.candidates import judge as judging
-from plant.candidates.judge import Lessons, TaughtJudge, teach
+from plant.candidates.judge import Lessons, TaughtJudge, columns_of, teach
 from plant.candidates.listing import MAXIMA, Lister, list_rows, right_rows
 from plant.candidates.name_features import FLAGS
 from plant.candidates.names import fit_namer
@@ -49,7 +49,7 @@ from plant.steps.fit import plan_of
 from plant.steps.prepare import Request, prepare_once
 from plant.steps.step import Root, Walk, WalkSettings, walk
 from plant.store.keeper import InFolder
-from plant.systems.candidates import LEAST, columns_of
+from plant.systems.candidates import LEAST
 
 Keep = Callable[[Rows, Sequence[str]], NDArray[np.bool_]]
 Change = Callable[[Reader, Sequence[TaughtNote], Sequence[str]], Reader]
@@ -214,7 +214,7 @@ def hidden(of_codes: Callable[[str], bool], names: Sequence[str]) -> Iterator[No
 def tried(fit: Fit, variant: Variant, rows: Sequence[Rows], *, seed: int) -> dict[str, Any]:
     """Measures of a variant on held-out fitted notes and on the reported ones."""
     lister = Lister(fit.readers[-1], fit.codes)
-    columns, features = columns_of(lister, fit.view.codebook.system), lister.features
+    columns, features = columns_of(fit.codes, lister.features, fit.view.codebook.system), lister.features
     starts = fit.lessons.listed.starts
     notes = [left_out(fit.lessons.listed.of(note), variant, features) for note in range(len(starts) - 1)]
     kept = np.concatenate([own for _, own in notes])

@@ -25,7 +25,7 @@ def digest_of_constants(*modules: str) -> str:
 def constants_of(module: ModuleType) -> dict[str, Any]:
     """The constants of a module as plain data."""
     found = {name: value for name, value in vars(module).items() if name.isupper()}
-    kinds: dict[str, Any] = {name: kind for name, kind in vars(module).items() if name.endswith(OPTIONS)}
+    kinds = {name: kind for name, kind in vars(module).items() if name.endswith(OPTIONS) and isinstance(kind, type)}
     options = {name: kind() for name, kind in kinds.items() if is_dataclass(kind)}
     return {name: _plain(value) for name, value in {**found, **options}.items()}
 
