@@ -19,7 +19,7 @@ from numba import njit
 from plant.nn.planting.prefetch import fetch_row
 
 Kernel = Callable[..., Any]
-_LIKE_NUMPY: Any = {"cache": True, "nogil": True, "error_model": "numpy"}  # no look at each divisor: totals are above zero
+_LIKE_NUMPY: Any = {"cache": True, "nogil": True, "error_model": "numpy"}  # divisors are above zero
 kernel: Callable[[Kernel], Kernel] = njit(**_LIKE_NUMPY)
 adding: Callable[[Kernel], Kernel] = njit(**_LIKE_NUMPY, fastmath={"contract"})
 summing: Callable[[Kernel], Kernel] = njit(**_LIKE_NUMPY, fastmath={"contract", "reassoc", "nsz"})
