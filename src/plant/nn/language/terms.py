@@ -22,15 +22,17 @@ class Terms:
 def term_texts(codes: Sequence[str], codebook: CodeBook, names: Names | None, vocab: Vocab) -> list[tuple[str, ...]]:
     """The title of each code, or the code where it has none, then its other names, those that most notes have first."""
     further: list[list[str]] = [[] for _ in codes]
-    for label, text in _by_support(names, vocab) if names is not None else ():
+    for label, text in _by_support(names, vocab, len(codes)) if names is not None else ():
         further[label].append(text)
     books = [codebook.names(code) if names is None else (codebook.description(code),) for code in codes]
     every = [[name for name in (*book, *more) if name] for book, more in zip(books, further, strict=True)]
     return [_distinct(own or [code]) for own, code in zip(every, codes, strict=True)]
 
 
-def _by_support(names: Names, vocab: Vocab) -> Iterator[tuple[int, str]]:
-    for name in np.argsort(-names.support, kind="stable").tolist():
+def _by_support(names: Names, vocab: Vocab, n_codes: int) -> Iterator[tuple[int, str]]:
+    """The names of so many codes; of the trained codes alone, those that there were in training."""
+    known = names.n_trained if n_codes == names.n_labels else len(names)
+    for name in np.argsort(-names.support[:known], kind="stable").tolist():
         words = names.words[names.starts[name] : names.starts[name + 1]].tolist()
         yield int(names.labels[name]), " ".join(vocab.tokens[word] for word in words)
 
