@@ -121,6 +121,7 @@ def test_what_pretrain_wrote_is_a_folder_that_a_recipe_may_name(tmp_path: Path) 
 
 
 def test_a_recipe_without_epochs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_corpus(corpus(), tmp_path / "corpus", recipe={})
     with pytest.raises(SystemExit) as ended:
         main(["pretrain", str(tmp_path / "corpus"), "--recipe", "bert-small", "--set", "masked.epochs=0", "--out", "x"])
     assert ended.value.code == 2
