@@ -77,7 +77,7 @@ class TransformerEncoder(nn.Module):
         check_window(window, self.network.config.to_dict(), option="encoder.window")
         self.network.requires_grad_(not frozen)
         if recompute:
-            self.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            _recompute(self.network)
 
     def forward(self, batch: Batch) -> Encoded:
         subwords = batch.subwords
@@ -154,6 +154,15 @@ class ChosenWindows:
     parts: Int[Tensor, "part"]
     windows: Int[Tensor, "part"]
     positions: Int[Tensor, "part"]
+
+
+def _recompute(network: Any) -> None:
+    """Have a network forget its states and compute them again in the backward pass."""
+    options = {"use_reentrant": False}
+    if hasattr(network, "activation_checkpointing_enable"):  # its name since transformers 5.23
+        network.activation_checkpointing_enable(activation_checkpointing_kwargs=options)
+    else:
+        network.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
 
 
 def _chosen(lengths: Sequence[int], plan: WindowPlan, device: torch.device) -> ChosenWindows:
