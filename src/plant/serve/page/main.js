@@ -8,7 +8,8 @@ import { offsets } from "./offsets.js";
 import { Search } from "./search.js";
 import { NoteText } from "./text.js";
 
-const WATCH = 15000; // milliseconds between looks at whether someone else has changed the note
+const WATCH = 15000; // milliseconds between looks for changes by others
+const reviews = () => /reviewer|admin/.test(state.me?.role);
 const state = { me: null, queue: [], counts: { open: 0, finished: 0 }, view: null, codes: [], active: null, preview: null,
   mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true, listed: 100 };
 
@@ -312,7 +313,7 @@ function show(view, { keep = false } = {}) {
   document.title = `${view.name} · plant desk`;
   const finished = view.state === "finished" ? ` · finished by ${view.finished_by}` : "";
   $("#facts").textContent = `${plural(words, "word")}${view.model ? ` · read by ${view.model.name}` : ""}${finished}`;
-  if (view.state === "finished") notice(`Finished by ${view.finished_by}: read-only.`, ...(mayReview() ? [["Reopen", reopen]] : []));
+  if (view.state === "finished") notice(`Finished by ${view.finished_by}: read-only.`, ...(reviews() ? [["Reopen", reopen]] : []));
   slider(state.threshold);
   bar();
   refresh();
@@ -375,10 +376,6 @@ async function finish() {
 // what is told
 
 const say = (words) => { $("#voice").textContent = ""; requestAnimationFrame(() => { $("#voice").textContent = words; }); };
-
-function mayReview() {
-  return ["reviewer", "admin"].includes(state.me?.role);
-}
 
 function notice(words, ...acts) {
   const place = $("#notice");
@@ -482,7 +479,7 @@ async function openSettings() {
   const select = $("#explainer");
   select.replaceChildren(make("option", { value: "" }, "the coder's usual way"), ...model.explainers.map((name) => make("option", { value: name }, name)));
   select.value = state.explainer;
-  $("#export").hidden = !mayReview();
+  $("#export").hidden = !reviews();
   $(".about", $("#settings")).textContent = `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${catalogue.toLocaleString("en")} codes can be searched. plant ${state.me?.version}.`;
 }
 
