@@ -56,8 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if arguments.coder and not Path(arguments.coder).is_dir():
-        raise InputError(f"there is no folder {arguments.coder}: fit a coder with plant run, or plant demo")
+    first = arguments.words[0] if arguments.words else ""
+    if first not in ("", "keys", "audit") and not Path(first).is_dir():  # said before anything heavy is imported
+        raise InputError(f"there is no folder {first}: fit a coder with plant run, or plant demo")
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
@@ -65,7 +66,6 @@ def run(arguments: argparse.Namespace) -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise InputError("the desk needs further packages: pip install 'plant-xmtc[serve]'") from error
-    first = arguments.words[0] if arguments.words else ""
     if first == "keys":
         _keys(arguments)
     elif first == "audit":
