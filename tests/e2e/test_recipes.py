@@ -18,7 +18,7 @@ from tests.made_up import marked_by_chance, notes_of
 
 SMALL = ("prepare.min_count=1", "fit.epochs=2", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=3",
          "pretrain.epochs=1", "pretrain.embedding=16", "pretrain.hidden=16", "pretrain.layers=2", "masked.epochs=1",
-         "fit.batch=8", "rank.hidden=8", "pretrain.batch=8")  # fmt: skip
+         "fit.batch=8", "rank.hidden=8", "pretrain.batch=8", "candidates.deals=1")  # fmt: skip
 EACH = 120  # fitted notes, and reported ones, of random codes
 RATE = 1e-3  # below it, two epochs learn nothing
 HALVES = {half for name in named_recipes() for half in load_recipe(name).members if half.startswith(f"{name}-")}
