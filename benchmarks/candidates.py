@@ -147,7 +147,7 @@ def measured(n_notes: int, *, length: int, n_codes: int) -> dict[str, float]:
     )
     columns = columns_of(lister.codes, lister.features, SYSTEM)
     judge: Judge = timed(seconds, "judge", lambda: teach(lessons, columns, seed=1)).judge
-    timed(seconds, "judging", lambda: [judge_note(judge, own, columns) for own in rows])
+    timed(seconds, "judging", lambda: [judge_note((judge,), own, columns) for own in rows])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     per_note = {"rows": len(lessons.listed.rows) / LISTED, "words of a name": len(reader.namer.taught)}
     return {**seconds, **per_note, "peak MB": peak}

@@ -223,13 +223,13 @@ def tried(fit: Fit, variant: Variant, rows: Sequence[Rows], *, seed: int) -> dic
     )
     with hidden(variant.of_codes, feature_names(features, columns.parts.shape[1], MAXIMA)):
         taught = teach(lessons, columns, seed=seed)
-        found = [judging.judge_note(taught.judge, left_out(own, variant, features)[0], columns) for own in rows]
+        found = [judging.judge_note((taught.judge,), left_out(own, variant, features)[0], columns) for own in rows]
     own = taught.held_out
     held = [(own.codes[first:last], own.scores[first:last]) for first, last in pairwise(own.starts.tolist())]
     gold = [tuple(fit.codes[code] for code in sorted(labels)) for labels in lessons.gold]
     measured = {f"held-out {name}": value for name, value in measures(fit, held, gold, taught).items()}
     if rows:
-        measured |= measures(fit, [(codes.codes, scores) for codes, scores, _ in found], fit.gold, taught)
+        measured |= measures(fit, [(codes, scores) for codes, scores, _ in found], fit.gold, taught)
     return {**measured, "rows": len(lessons.listed.rows)}
 
 
