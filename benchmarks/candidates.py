@@ -134,9 +134,9 @@ def measured(n_notes: int, *, length: int, n_codes: int) -> dict[str, float]:
     timed(seconds, "words", lambda: [words_of(text, stemmer(LANGUAGE)) for text, _ in texts])
     reader = reader_of([note for _, note in texts], codes, seconds)
     new = [note_of(made, n_notes + number, length, rng) for number in range(LISTED)]
-    lister, nothing = Lister(reader, codes), np.empty((0, n_codes), np.float32)
-    list_rows(lister, *_read(new[0]), nothing)  # tables that are made once
-    rows = timed(seconds, "listing", lambda: [list_rows(lister, *_read(note), nothing) for note in new])
+    lister = Lister(reader, codes)
+    list_rows(lister, *_read(new[0]), ())  # tables that are made once
+    rows = timed(seconds, "listing", lambda: [list_rows(lister, *_read(note), ()) for note in new])
     ids = [f"new {number}" for number in range(LISTED)]
     lessons = Lessons(
         listed=listed(rows, n_features=len(lister.features)),

@@ -164,9 +164,8 @@ def changed(fit: Fit, change: Change, recipe: Recipe) -> Fit:
     readers = tuple(change(one, notes, fit.view.codes) for one, notes in zip(fit.readers, taught, strict=True))
     listers = [Lister(one, fit.codes) for one in readers]
     texts = map(fit.view.documents.text_of, range(len(fit.notes)))
-    nothing = np.empty((0, len(fit.codes)), np.float32)
     rows = [
-        list_rows(listers[part], text, note.words, nothing)
+        list_rows(listers[part], text, note.words, ())
         for part, text, note in zip(parts.tolist(), texts, fit.notes, strict=True)
     ]
     right = np.concatenate([right_rows(own, note) for own, note in zip(rows, fit.notes, strict=True)])
@@ -176,9 +175,9 @@ def changed(fit: Fit, change: Change, recipe: Recipe) -> Fit:
 
 def reported_rows(fit: Fit) -> tuple[Rows, ...]:
     reader = fit.readers[-1]
-    lister, nothing = Lister(reader, fit.codes), np.empty((0, len(fit.codes)), np.float32)
+    lister = Lister(reader, fit.codes)
     texts = map(fit.reported.text_of, range(len(fit.reported)))
-    return tuple(list_rows(lister, text, words_of(text, reader.stem), nothing) for text in texts)
+    return tuple(list_rows(lister, text, words_of(text, reader.stem), ()) for text in texts)
 
 
 def left_out(rows: Rows, variant: Variant, features: Sequence[str]) -> tuple[Rows, NDArray[np.bool_]]:

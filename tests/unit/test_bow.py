@@ -174,7 +174,7 @@ def test_what_words_give_adds_up_to_the_logit(view: TrainingView, bow: BowSystem
     for row in range(5):
         one = take(view.documents, np.array([row]))
         ((found, _),) = bow.found(vectors_of(one, bow.inverse))
-        logits = np.log(bow.silent_scores) - np.log1p(-bow.silent_scores)
+        logits = np.log(bow.usual.values) - np.log1p(-bow.usual.values)
         silent = logits.copy()
         logits[found.labels] = features_of(found, bow.log_odds) @ bow.join
         given = explain_bow(bow, one, labels).sum(axis=1)
@@ -186,7 +186,7 @@ def test_a_text_without_known_words_gets_the_silent_scores(bow: BowSystem, view:
 
     one = take(view.documents, np.array([0]))
     unknown = replace(one, tokens=np.ones_like(one.tokens))
-    np.testing.assert_array_equal(bow.read(unknown).scores[0], bow.silent_scores)
+    np.testing.assert_array_equal(bow.read(unknown).scores[0], bow.usual.values)
     assert not bow.read(unknown).weigh(0, [0, 1], explainer="").any()
 
 
@@ -222,7 +222,7 @@ def test_without_neighbours_and_names_only_listed_words_speak(view: TrainingView
 def test_labels_that_nothing_speaks_for_keep_the_order_of_the_formula(bow: BowSystem) -> None:
     nothing = np.zeros(1, np.float32)
     one = Found(np.array([2], np.int32), bow.listed.biases[2:3], *[nothing] * (KINDS - 1))
-    assert bow.silent_scores[2] == pytest.approx(_probabilities(features_of(one, bow.log_odds) @ bow.join)[0])
+    assert bow.usual.values[2] == pytest.approx(_probabilities(features_of(one, bow.log_odds) @ bow.join)[0])
 
 
 def test_notes_of_other_roles_are_scored(view: TrainingView) -> None:

@@ -43,7 +43,7 @@ def reader() -> Reader:
 
 def listed(reader: Reader, text: str) -> tuple[Lister, Rows]:
     lister = Lister(reader, CODES)
-    return lister, list_rows(lister, text, words_of(text, STEM), np.empty((0, len(CODES)), np.float32))
+    return lister, list_rows(lister, text, words_of(text, STEM), ())
 
 
 def places_at(words: NoteWords, *spans: str) -> Places:

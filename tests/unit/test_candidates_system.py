@@ -181,7 +181,7 @@ def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus,
     reader = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())["reader0"]
     row = int(np.flatnonzero(parts_of(view, recipe.seed) == 0)[0])
     note = taught_notes(view, reader.language)[row]
-    rows = list_rows(Lister(reader, view.codes), view.documents.text_of(row), note.words, np.empty((0, 5), np.float32))
+    rows = list_rows(Lister(reader, view.codes), view.documents.text_of(row), note.words, ())
     right = right_rows(rows, note)
     for number in range(len(rows)):
         overlaps = any(
@@ -203,7 +203,7 @@ def test_what_a_row_says_of_a_code_does_not_depend_on_the_code_s_column(corpus: 
     words, text = taught_notes(view, reader.language)[row].words, view.documents.text_of(row)
     known = replace(reader, codes=("unmet", *reader.codes[1:]))  # a regression that has not met the first code
     orders = view.codes, ("Z9", *view.codes[::-1])
-    found = [list_rows(Lister(known, codes), text, words, np.empty((0, len(codes)), np.float32)) for codes in orders]
+    found = [list_rows(Lister(known, codes), text, words, ()) for codes in orders]
     by_code = [
         {
             (orders[n][rows.code[i]], int(rows.first[i]), int(rows.last[i])): rows.features[i].tobytes()

@@ -11,6 +11,7 @@ from plant.candidates.name_features import FLAGS, NAME_FEATURES
 from plant.candidates.places import Places, find_places
 from plant.candidates.reader import Reader, TaughtNote
 from plant.candidates.rows import Rows
+from plant.candidates.said import Heard, heard_of, in_columns
 from plant.candidates.span_features import SPAN_FEATURES, span_features
 from plant.candidates.suggesting import read_names
 from plant.candidates.wording import Wording
@@ -78,8 +79,8 @@ def row_features(scorers: Sequence[str]) -> tuple[str, ...]:
     return (*SPAN_FEATURES, *ROW_FEATURES, *NAME_FEATURES, *said)
 
 
-def list_rows(lister: Lister, text: str, words: NoteWords, scores: NDArray[np.float32]) -> Rows:
-    """The candidates of a note; `scores` [scorers, codes] are what others say of it."""
+def list_rows(lister: Lister, text: str, words: NoteWords, said: Sequence[Heard]) -> Rows:
+    """The candidates of a note; `said` is what each scorer says of it."""
     reader = lister.reader
     places = find_places(reader.finder, words)
     lent = lent_wordings(text, words, places)
@@ -88,15 +89,15 @@ def list_rows(lister: Lister, text: str, words: NoteWords, scores: NDArray[np.fl
     kept = code >= 0
     code, is_lent = code[kept], suggested.span[kept] >= len(places)
     span = np.concatenate([np.arange(len(places)), [place for place, _ in lent]]).astype(np.int64)[suggested.span[kept]]
-    said = _said(lister, words, scores)
+    heard = (_regression(lister, words), *said)
     of_spans = span_features(places, text, words, language=reader.language)
     own = np.stack([is_lent, _grades_agree(lister, of_spans[span], code)], axis=1)
     features = np.concatenate(
-        [of_spans[span], own, suggested.features[kept], said[:, code].T], axis=1, dtype=np.float32
+        [of_spans[span], own, suggested.features[kept], in_columns(heard, code).T], axis=1, dtype=np.float32
     )
     first, last = places.first[span], places.last[span]
     placed = Rows(first, last, words.starts[first], words.ends[last - 1], code, features)
-    return _with_others(placed, said)
+    return _with_others(placed, heard)
 
 
 def lent_wordings(text: str, words: NoteWords, places: Places) -> list[tuple[int, Wording]]:
@@ -142,25 +143,20 @@ def right_rows(rows: Rows, note: TaughtNote) -> NDArray[np.bool_]:
     return right | np.isin(rows.code, unmarked)
 
 
-def _said(lister: Lister, words: NoteWords, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What scorers say of each code of a note, and its rank among all codes by each, [scorers x 2, codes]."""
+def _regression(lister: Lister, words: NoteWords) -> Heard:
+    """What the reader's own regression says of the codes of a note."""
     # a code that no note of the reader has is not even ranked: its column would tell whether other notes have it
-    regression = np.full(len(lister.codes), np.nan, np.float32)
-    if lister.reader.regression is not None:
-        found, known = lister.reader.regression.scores(words.stems), lister.regressed >= 0
-        regression[lister.regressed[known]] = found[known]
-    rows: list[NDArray[np.float32]] = []
-    for said in (regression, *scores):
-        rank = np.empty(len(said), np.float32)
-        rank[np.argsort(-said, kind="stable")] = np.arange(len(said))
-        rows += [said, np.where(np.isnan(said), np.nan, rank).astype(np.float32)]
-    return np.stack(rows)
+    if lister.reader.regression is None:
+        return Heard(np.zeros(0, np.int32), np.zeros(0, np.float32))
+    found, known = lister.reader.regression.scores(words.stems), lister.regressed >= 0
+    return heard_of(lister.regressed[known], found[known].astype(np.float32))
 
 
-def _with_others(placed: Rows, said: NDArray[np.float32]) -> Rows:
+def _with_others(placed: Rows, heard: Sequence[Heard]) -> Rows:
     """The rows, and one without a place for each code that scorers put first and no span speaks for."""
-    best = np.unique(np.concatenate([np.flatnonzero(rank < BEYOND) for rank in said[1::2]]))
+    best = np.unique(np.concatenate([one.labels[:BEYOND] for one in heard]))
     others = np.setdiff1d(best, placed.code).astype(np.int32)
+    said = in_columns(heard, others)
     nothing = np.full((len(others), placed.features.shape[1] - len(said)), np.nan, np.float32)
     nowhere = np.full(len(others), -1, np.int32)
     return Rows(
@@ -169,5 +165,5 @@ def _with_others(placed: Rows, said: NDArray[np.float32]) -> Rows:
         start=np.concatenate([placed.start, nowhere]),
         end=np.concatenate([placed.end, nowhere]),
         code=np.concatenate([placed.code, others]),
-        features=np.concatenate([placed.features, np.concatenate([nothing, said[:, others].T], axis=1)]),
+        features=np.concatenate([placed.features, np.concatenate([nothing, said.T], axis=1)]),
     )

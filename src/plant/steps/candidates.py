@@ -20,13 +20,13 @@ from plant.candidates.listing import Lister, list_rows, right_rows, row_features
 from plant.candidates.mentions import mentions_of
 from plant.candidates.reader import Book, Reader, TaughtNote, fit_reader, unpack_reader
 from plant.candidates.rows import ListedNotes, Rows, listed
-from plant.candidates.said import SaidOfNotes
+from plant.candidates.said import KEPT, Heard, SaidOfNotes
 from plant.candidates.words import stemmer, words_of
 from plant.codes.further import further_book, further_files
 from plant.codes.parts import recombined
+from plant.data.batches import together
 from plant.data.corpus import Documents, TrainingView, renumber_labels, take
 from plant.errors import InputError
-from plant.evaluate.choosing.calibration import logits_of
 from plant.recipe.schema import Candidates, Naming, Recipe
 from plant.relevance.store import Named
 from plant.steps.constants import digest_of_constants, digest_of_data, modules_of
@@ -34,7 +34,8 @@ from plant.steps.step import Planned, Step, Work, always, planned
 from plant.steps.views import CHOOSING
 from plant.store.artifact import Manifest, open_artifact, save_artifact
 from plant.store.keeper import Kind
-from plant.systems.system import probabilities
+from plant.systems.candidates import heard_in
+from plant.systems.system import readings
 from plant.text.language import language_of
 
 PARTS = 3  # of the fitted notes: each is read by a reader of the others
@@ -158,30 +159,43 @@ def _listed(work: Work, *, deal: int) -> ListedNotes:
     """The candidates of the notes that teach a judge, each listed by the reader that has not seen it."""
     view: TrainingView = work["view"]
     recipe, judged = work.section(Candidates), judged_rows(view, work.seed).tolist()
-    parts, said = parts_of(view, work.seed, deal), _said_of_notes(work)
+    parts = parts_of(view, work.seed, deal)
     notes = dict(zip(judged, taught_notes(view, language_for(view, recipe), judged), strict=True))
     codes = (*view.codes, *further_codes(view, work.section(Naming)))
+    said = _said_of_notes(work, codes)
     found: dict[int, Rows] = {}
     for part in range(PARTS):
         lister = Lister(work[of_deal(f"reader{part}", deal)], codes, recipe.scorers)
         own = [row for row in np.flatnonzero(parts == part).tolist() if row in notes]
         _check_unseen(lister.reader, [notes[row] for row in own])
         for row in own:
-            told = [one.of(place, lister.columns) for one, place in said(row)]
-            scores = np.array(told, np.float32).reshape(len(told), len(codes))
-            found[row] = list_rows(lister, view.documents.text_of(row), notes[row].words, scores)
+            found[row] = list_rows(lister, view.documents.text_of(row), notes[row].words, said(row))
             work.progress("listing candidates", len(found), len(notes))
     return listed([found[row] for row in judged], n_features=len(lister.features))
 
 
-def _said_of_notes(work: Work) -> Callable[[int], list[tuple[SaidOfNotes, int]]]:
-    """For a note, what each scorer that has not seen it says, and at which place; notes are dealt to scorers once."""
+def _said_of_notes(work: Work, codes: Sequence[str]) -> Callable[[int], list[Heard]]:
+    """For a note, what each scorer that has not seen it says of a coder's codes; notes are dealt to scorers once."""
     view, scorers = work["view"], range(len(work.section(Candidates).scorers))
-    parts = parts_of(view, work.seed)
-    places = np.zeros(len(parts), np.int64)
-    for part in range(PARTS):
-        places[parts == part] = np.arange((parts == part).sum())
-    return lambda row: [(work[said_by(int(parts[row]), number)], int(places[row])) for number in scorers]
+    parts, labels = parts_of(view, work.seed), {code: label for label, code in enumerate(codes)}
+    places = {row: place for part in range(PARTS) for place, row in enumerate(_heard_rows(view, work.seed, part))}
+    columns = {
+        (part, number): np.array([labels.get(code, -1) for code in work[said_by(part, number)].codes], np.int32)
+        for part in range(PARTS)
+        for number in scorers
+    }
+
+    def of(row: int) -> list[Heard]:
+        part = int(parts[row])
+        return [work[said_by(part, number)].of(places[row], columns[part, number]) for number in scorers]
+
+    return of
+
+
+def _heard_rows(view: TrainingView, seed: int, part: int) -> list[int]:
+    """The notes of a part that teach the judge."""
+    judged = judged_rows(view, seed)
+    return judged[parts_of(view, seed)[judged] == part].tolist()
 
 
 def _taught_judge(work: Work, *, deal: int) -> TaughtJudge:
@@ -356,23 +370,31 @@ def _said_step(part: int) -> Step:
 
     def make(work: Work) -> SaidOfNotes:
         view, without = work["view"], work["part"]
-        documents = take(view.documents, np.flatnonzero(parts_of(view, work.seed) == part))
-        scores = probabilities(work["model"].system, documents, n_labels=len(without.codes), progress=work.progress)
-        return SaidOfNotes(without.codes, logits_of(scores).astype(np.float32))
+        documents = take(view.documents, np.array(_heard_rows(view, work.seed, part), np.intp))
+        n_labels, system = len(without.codes), work["model"].system
+        labels = np.zeros((len(documents), min(KEPT, n_labels)), np.int32)
+        values = np.zeros(labels.shape, np.float32)
+        for rows, reading in readings(system, documents, size=together(n_labels), progress=work.progress):
+            for row, heard in zip(rows.tolist(), heard_in(reading, len(rows)), strict=True):
+                labels[row], values[row] = heard.labels, heard.values
+        return SaidOfNotes(without.codes, labels, values)
 
-    return Step("said", make, always("view", "part", "model"), sections=("seed",), kind=SAID)
+    def knobs(recipe: Recipe) -> dict[str, Any]:
+        return {"most judged": MOST_JUDGED, "kept": KEPT}
+
+    return Step("said", make, always("view", "part", "model"), sections=("seed",), kind=SAID, knobs=knobs)
 
 
 def _save_said(said: SaidOfNotes, path: Path, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]) -> Manifest:
     files = {OPTIONS: json.dumps(said.codes)}
-    return save_artifact(
-        path, "said-of-notes", tensors={"values": said.values}, files=files, recipe=recipe, inputs=inputs
-    )
+    tensors = {"labels": said.labels, "values": said.values}
+    return save_artifact(path, "said-of-notes", tensors=tensors, files=files, recipe=recipe, inputs=inputs)
 
 
 def _load_said(path: Path) -> SaidOfNotes:
     artifact = open_artifact(path, "said-of-notes")
-    return SaidOfNotes(tuple(json.loads(artifact.text(OPTIONS))), np.array(artifact.tensors["values"]))
+    arrays = (np.array(artifact.tensors[name]) for name in ("labels", "values"))
+    return SaidOfNotes(tuple(json.loads(artifact.text(OPTIONS))), *arrays)
 
 
 SAID = Kind("said-of-notes", _save_said, _load_said)

@@ -1,6 +1,6 @@
 """Several systems as one: the mean of what they say, or a blend whose weights the choosing notes decided."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,8 +12,19 @@ from plant.errors import InputError
 from plant.evaluate.choosing.blend import Blend, blended, fit_blend, fit_blend_on
 from plant.evaluate.choosing.calibration import logits_of
 from plant.evaluate.choosing.pairs import are_many
+from plant.evaluate.scores.of_texts import Full, Sparse, TextScores, Usual, sparse_of
 from plant.store.checks import check_shape
-from plant.systems.system import UNSEEN, FittedSystem, Growth, PackedSystem, Reading, pairs_said, probabilities
+from plant.systems.system import (
+    UNSEEN,
+    FittedSystem,
+    Growth,
+    PackedSystem,
+    Reading,
+    pairs_said,
+    probabilities,
+    said,
+    usual_of,
+)
 
 MEAN, BLEND = "mean", "blend"
 
@@ -22,13 +33,31 @@ MEAN, BLEND = "mean", "blend"
 class MembersReading:
     """What several systems say, and how much each of them counts in an explanation."""
 
+    system: "MembersSystem"
     members: tuple[Reading, ...]
     shares: Sequence[float]
-    join: Callable[[Sequence[Reading]], NDArray[np.float32]]
 
     @cached_property
     def scores(self) -> NDArray[np.float32]:
-        return self.join(self.members)
+        return self.system.joined([reading.scores for reading in self.members], self._known, slice(None))
+
+    @cached_property
+    def said(self) -> TextScores:
+        of_members = [said(reading) for reading in self.members]
+        sparse = [one for one in of_members if isinstance(one, Sparse)]
+        if self.system.usual is None or len(sparse) < len(of_members):
+            return Full(self.scores)
+        return sparse_of([self._together(row, sparse) for row in range(len(sparse[0].lists))], self.system.usual)
+
+    def _together(self, row: int, of_members: Sequence[Sparse]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The labels for which a document speaks to any member."""
+        labels = np.unique(np.concatenate([one.lists.of(row) for one in of_members]))
+        scores = [one.of(row, labels)[None] for one in of_members]
+        return labels, self.system.joined(scores, self._known, labels)[0]
+
+    @property
+    def _known(self) -> list[int]:
+        return [reading.known for reading in self.members]
 
     @property
     def known(self) -> int:
@@ -73,7 +102,16 @@ class MembersSystem:
     def read(self, documents: Documents, *, evidence: bool = False) -> MembersReading:
         readings = tuple(member.read(documents, evidence=evidence) for member in self.members)
         shares = [1.0] * len(readings) if self.blend is None else self.blend.weights.tolist()
-        return MembersReading(readings, shares, self._joined)
+        return MembersReading(self, readings, shares)
+
+    @cached_property
+    def usual(self) -> Usual | None:
+        """What they say together of labels that a document speaks for to none of them, if all have such scores."""
+        own = [one for one in map(usual_of, self.members) if one is not None]
+        if len(own) < len(self.members):
+            return None
+        known = [one.known for one in own]
+        return Usual(self.joined([one.values[None] for one in own], known, slice(None))[0], known=max(known))
 
     def unread(self, documents: Documents) -> int:
         return sum(member.unread(documents) for member in self.members)
@@ -96,12 +134,15 @@ class MembersSystem:
         arrays = {"weights": np.asarray(self.blend.weights, np.float32), "log_odds": self.log_odds}
         return PackedSystem(BLEND, numbers, arrays, parts)
 
-    def _joined(self, readings: Sequence[Reading]) -> NDArray[np.float32]:
-        scores = [reading.scores for reading in readings]
+    def joined(
+        self, scores: Sequence[NDArray[np.float32]], known: Sequence[int], labels: NDArray[np.integer] | slice
+    ) -> NDArray[np.float32]:
+        """What the members' scores of some labels come to; each has something to say of its first `known` labels."""
         if self.blend is None or self.log_odds is None:
             return np.mean(scores, axis=0, dtype=np.float32)
-        known = np.stack([np.arange(len(self.log_odds)) < reading.known for reading in readings])
-        return blended(scores, self.log_odds, self.blend, known)
+        numbers = np.arange(len(self.log_odds))[labels]
+        heard = np.stack([numbers < own for own in known])
+        return blended(scores, self.log_odds[labels], self.blend, heard)
 
 
 def blended_on(systems: tuple[FittedSystem, ...], view: TrainingView, choosing: Documents) -> MembersSystem:

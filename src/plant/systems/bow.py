@@ -16,6 +16,7 @@ from plant.data.corpus import Documents, TrainingView, take
 from plant.data.vectors import TextVectors, inverse_frequencies, vectors_of
 from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import logits_of
+from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.recipe.schema import Bow
 from plant.relevance.relevance import Relevance
 from plant.store.checks import check_length, check_numbers, check_shape, check_starts
@@ -86,12 +87,12 @@ class BowSystem:
         return self.fitted.by_token(len(self.inverse))
 
     @cached_property
-    def silent_scores(self) -> NDArray[np.float32]:
+    def usual(self) -> Usual:
         """The probability of each label for a text in which nothing speaks for it."""
         every = np.arange(len(self.log_odds), dtype=np.int32)
         nothing = np.zeros(len(every), np.float32)
         found = Found(every, self.listed.biases, *[nothing] * (KINDS - 1))
-        return _probabilities(features_of(found, self.log_odds) @ self.join)
+        return Usual(_probabilities(features_of(found, self.log_odds) @ self.join), known=len(every))
 
     def near(self, texts: TextVectors) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The neighbours of texts among the fitted ones, and their cosines."""
@@ -124,11 +125,14 @@ class BowReading:
         return len(self.bow.log_odds)
 
     @cached_property
+    def said(self) -> Sparse:
+        texts = vectors_of(self.documents, self.bow.inverse)
+        found = [(found.labels, self.bow.scores_of(found, text)) for found, text in self.bow.found(texts)]
+        return sparse_of(found, self.bow.usual)
+
+    @property
     def scores(self) -> NDArray[np.float32]:
-        scores = np.tile(self.bow.silent_scores, (len(self.documents), 1))
-        for row, (found, text) in enumerate(self.bow.found(vectors_of(self.documents, self.bow.inverse))):
-            scores[row, found.labels] = self.bow.scores_of(found, text)
-        return scores
+        return self.said.filled()
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         if explainer not in ("", CONTRIBUTION):

@@ -3,7 +3,7 @@
 See docs/models/candidates.md. What it believed is its evidence: the phrase, the codes that lost it, and why.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,12 +16,14 @@ from plant.candidates.judge import Columns, Judge, columns_of, judge_note, unpac
 from plant.candidates.listing import Lister, list_rows, why_of
 from plant.candidates.reader import Reader, unpack_reader
 from plant.candidates.rows import Rows
+from plant.candidates.said import KEPT, Heard
 from plant.candidates.words import words_of
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
+from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.store.checks import check_shape
-from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, Reading
+from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, Reading, said
 from plant.types import Evidence
 
 TAG = "candidates"
@@ -50,11 +52,13 @@ class CandidatesReading:
     notes: tuple[JudgedNote, ...]
 
     @cached_property
+    def said(self) -> Sparse:
+        found = [(note.codes, np.maximum(note.scores, LEAST)) for note in self.notes]
+        return sparse_of(found, self.system.usual)
+
+    @property
     def scores(self) -> NDArray[np.float32]:
-        scores = np.tile(LEAST * self.system.shares, (len(self.notes), 1)).astype(np.float32)
-        for row, note in enumerate(self.notes):
-            scores[row, note.codes] = np.maximum(note.scores, LEAST)
-        return scores
+        return self.said.filled()
 
     @property
     def known(self) -> int:
@@ -140,20 +144,18 @@ class CandidatesSystem:
     def read(self, documents: Documents, *, evidence: bool = False) -> CandidatesReading:
         if not documents.text.size and len(documents):
             raise InputError("candidates are looked for in texts: prepare the corpus with prepare.keep_text = true")
-        said = [self._said(scorer.read(documents)) for scorer in self.scorers]
-        scores = np.array(said, np.float32).reshape(len(said), len(documents), len(self.codes))
-        notes = tuple(self._judged(documents, row, scores[:, row]) for row in range(len(documents)))
+        heard = [list(heard_in(scorer.read(documents), len(documents))) for scorer in self.scorers]
+        notes = tuple(self._judged(documents, row, [own[row] for own in heard]) for row in range(len(documents)))
         return CandidatesReading(self, documents, notes)
 
-    def _said(self, reading: Reading) -> NDArray[np.float32]:
-        """Log-odds by a scorer; not a number for codes that it does not know."""
-        said = np.full((len(reading.scores), len(self.codes)), np.nan, np.float32)
-        said[:, : reading.known] = logits_of(reading.scores[:, : reading.known])
-        return said
+    @cached_property
+    def usual(self) -> Usual:
+        """The score of codes that are no candidates: below any that are, by how frequent they are."""
+        return Usual((LEAST * self.shares).astype(np.float32), known=len(self.codes))
 
-    def _judged(self, documents: Documents, row: int, scores: NDArray[np.float32]) -> JudgedNote:
+    def _judged(self, documents: Documents, row: int, said: Sequence[Heard]) -> JudgedNote:
         text = documents.text_of(row)
-        rows = list_rows(self.lister, text, words_of(text, self.reader.stem), scores)
+        rows = list_rows(self.lister, text, words_of(text, self.reader.stem), said)
         return JudgedNote(rows, *judge_note(self.judges, rows, self.columns))
 
     @cached_property
@@ -192,6 +194,16 @@ class CandidatesSystem:
         judged = [own for own, _ in judges]
         options = {"coding": self.coding, "names": list(self.names), "reader": reader[0], "judges": judged}
         return PackedSystem(TAG, options, arrays, tuple(scorer.pack() for scorer in self.scorers))
+
+
+def heard_in(reading: Reading, documents: int) -> Iterator[Heard]:
+    """For each document the codes that a scorer puts first, of those that it knows, and their log-odds."""
+    log_odds = said(reading).changed(lambda scores: logits_of(scores).astype(np.float32))
+    unknown = log_odds.n_labels - reading.known
+    for row in range(documents):
+        best = log_odds.best(row, KEPT + unknown)
+        labels = best[best < reading.known][:KEPT]
+        yield Heard(labels.astype(np.int32), log_odds.of(row, labels))
 
 
 def _judge_name(number: int) -> str:

@@ -19,7 +19,8 @@ from plant.data.corpus import Documents, TrainingView
 from plant.data.encode import encode_texts
 from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import calibrated
-from plant.evaluate.scores.forms import BLOCK, best_labels, blocks
+from plant.evaluate.scores.forms import BLOCK, blocks
+from plant.evaluate.scores.of_texts import TextScores
 from plant.explain.spans import evidence_of_all
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
@@ -37,6 +38,7 @@ from plant.systems.system import (
     flattened,
     probabilities,
     readings,
+    said,
     under,
     unflattened,
 )
@@ -94,15 +96,17 @@ class FittedCoder:
         """The calibrated probability of one label for each document."""
         found = np.zeros(len(documents), np.float32)
         for rows, reading in readings(self.system, documents, size=together(len(self.codes))):
-            found[rows] = self._calibrated(reading.scores[:, label])
-        return found
+            scores = said(reading)
+            found[rows] = [scores.of(place, np.array([label]))[0] for place in range(len(rows))]
+        return self._calibrated(found)
 
     def accepted(self, documents: Documents) -> list[tuple[int, int]]:
         """The pairs of a document's row and an accepted label, by row and label."""
         found: list[tuple[int, int]] = []
         for rows, reading in readings(self.system, documents, size=together(len(self.codes))):
-            places, labels = np.nonzero(self._calibrated(reading.scores) >= self.thresholds)
-            found += zip(rows[places].tolist(), labels.tolist(), strict=True)
+            scores = said(reading).changed(self._calibrated)
+            for place, row in enumerate(rows.tolist()):
+                found += [(row, label) for label in scores.reaching(place, self.thresholds).tolist()]
         return sorted(found)
 
     def code(
@@ -111,9 +115,9 @@ class FittedCoder:
         """The best codes of each document, and every accepted one; with the words that speak for them."""
         found: dict[int, Prediction] = {}
         for rows, reading in readings(self.system, documents, evidence=evidence, size=together(len(self.codes))):
-            scores = self._calibrated(reading.scores)
+            scores = said(reading).changed(self._calibrated)
             for place, row in enumerate(rows.tolist()):
-                ranked = self._ranked(scores[place], top)
+                ranked = self._ranked(scores, place, top)
                 if evidence:
                     ranked = self._explained(documents, row, ranked, reading, place, explainer=explainer)
                 found[row] = Prediction(documents.ids[row], tuple(ranked))
@@ -126,9 +130,10 @@ class FittedCoder:
     def explained(self, documents: Documents, codes: Sequence[str], *, explainer: str = "") -> Prediction:
         """Some codes of the first document, best first, with their evidence."""
         reading = self.system.read(documents, evidence=True)
-        scores = self._calibrated(reading.scores)[0]
         labels = np.array(sorted({self._labels[code] for code in codes if code in self._labels}), np.intp)
-        ranked = self._scored(scores, labels[np.argsort(-scores[labels], kind="stable")])
+        scores = said(reading).changed(self._calibrated).of(0, labels)
+        order = np.argsort(-scores, kind="stable")
+        ranked = self._scored(labels[order], scores[order])
         explained = self._explained(documents, 0, ranked, reading, 0, explainer=explainer)
         return Prediction(documents.ids[0], tuple(explained))
 
@@ -142,20 +147,21 @@ class FittedCoder:
     def _calibrated(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         return scores if self.temperature == 1 else calibrated(scores, self.temperature).astype(np.float32)
 
-    def _ranked(self, scores: NDArray[np.float32], top: int) -> list[ScoredCode]:
+    def _ranked(self, scores: TextScores, place: int, top: int) -> list[ScoredCode]:
         """The `top` best codes of a document, or as many as are accepted where those are more."""
-        accepted = int(np.count_nonzero(scores >= self.thresholds))
-        return self._scored(scores, best_labels(scores, max(top, accepted)))
+        accepted = len(scores.reaching(place, self.thresholds))
+        labels = scores.best(place, max(top, accepted))
+        return self._scored(labels, scores.of(place, labels))
 
-    def _scored(self, scores: NDArray[np.float32], labels: NDArray[np.intp]) -> list[ScoredCode]:
+    def _scored(self, labels: NDArray[np.intp], scores: NDArray[np.float32]) -> list[ScoredCode]:
         return [
             ScoredCode(
                 code=self.codes[label],
                 description=self.codebook.description(self.codes[label]),
-                probability=float(scores[label]),
-                accepted=bool(scores[label] >= self.thresholds[label]),
+                probability=float(score),
+                accepted=bool(score >= self.thresholds[label]),
             )
-            for label in labels
+            for label, score in zip(labels.tolist(), scores, strict=True)
         ]
 
     def _explained(

@@ -20,6 +20,7 @@ from plant.codes.codebook import CodeBook
 from plant.codes.synonyms import read_synonyms, spoken
 from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
+from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.recipe import schema
 from plant.store.checks import check_length, check_numbers, check_starts
 from plant.store.ragged import Ragged
@@ -147,13 +148,17 @@ def _beginning_at(first: int, surface: Surface, entries: Entries, without: Colle
 class DictionaryReading:
     """Scores, and the places of the wordings behind them."""
 
-    scores: NDArray[np.float32]
+    said: Sparse
     places: tuple[tuple["Place", ...], ...]  # of each document
     lengths: tuple[int, ...]  # words of each document
 
     @property
+    def scores(self) -> NDArray[np.float32]:
+        return self.said.filled()
+
+    @property
     def known(self) -> int:
-        return self.scores.shape[1]
+        return self.said.n_labels
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         if explainer not in ("", CONTRIBUTION):
@@ -193,14 +198,21 @@ class DictionarySystem:
     def read(self, documents: Documents, *, evidence: bool = False) -> DictionaryReading:
         surfaces = [surface_of(documents, row, self.vocab) for row in range(len(documents))]
         places = tuple(tuple(_places(surface, self.layers)) for surface in surfaces)
-        return DictionaryReading(self._scores(places), places, tuple(len(surface.words) for surface in surfaces))
+        said = sparse_of([self._said(found) for found in places], self.usual)
+        return DictionaryReading(said, places, tuple(len(surface.words) for surface in surfaces))
 
-    def _scores(self, places: Sequence[Sequence[Place]]) -> NDArray[np.float32]:
-        best = np.zeros((len(places), len(self.frequencies)))
-        for row, found in enumerate(places):
-            for place in found:
-                best[row, place.label] = max(best[row, place.label], place.share)
-        return ((1 - FREQUENCY) * best + FREQUENCY * self.frequencies).astype(np.float32)
+    @cached_property
+    def usual(self) -> Usual:
+        """The little that a code has where none of its wordings stands."""
+        return Usual((FREQUENCY * self.frequencies).astype(np.float32), known=len(self.frequencies))
+
+    def _said(self, found: Sequence[Place]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        best: dict[int, float] = {}
+        for place in found:
+            best[place.label] = max(best.get(place.label, 0.0), place.share)
+        labels = np.array(sorted(best), np.int32)
+        shares = np.array([best[label] for label in labels.tolist()])
+        return labels, ((1 - FREQUENCY) * shares + FREQUENCY * self.frequencies[labels]).astype(np.float32)
 
     def unread(self, documents: Documents) -> int:
         return 0

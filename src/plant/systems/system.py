@@ -15,8 +15,8 @@ from plant.codes.codebook import CodeBook
 from plant.data.batches import TOGETHER, predict_in_batches, prediction_batches, together
 from plant.data.corpus import Documents, TrainingView, take
 from plant.evaluate.choosing.pairs import Pairs, pairs_of, put_together
-from plant.evaluate.scores.forms import best_labels
 from plant.evaluate.scores.lists import Lists
+from plant.evaluate.scores.of_texts import Full, TextScores, Usual
 from plant.text.vocab import Vocab
 from plant.types import Evidence, Progress, silent
 
@@ -44,6 +44,16 @@ class Reading(Protocol):
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         """How much each token of a document speaks for each of some labels, [asked, token]; '' is the usual way."""
+        ...
+
+
+@runtime_checkable
+class SaidReading(Protocol):
+    """A reading that need not make a row of all labels to say what it thinks of a document."""
+
+    @property
+    def said(self) -> TextScores:
+        """The scores in the form that costs it least."""
         ...
 
 
@@ -135,6 +145,17 @@ class FittedSystem(Protocol):
         ...
 
 
+def said(reading: Reading) -> TextScores:
+    """The scores of a reading in the form that costs it least."""
+    return reading.said if isinstance(reading, SaidReading) else Full(reading.scores)
+
+
+def usual_of(system: FittedSystem) -> Usual | None:
+    """What a system says of labels that a document does not speak for, where it says the same of them always."""
+    found: Usual | None = getattr(system, "usual", None)
+    return found
+
+
 def readings(
     system: FittedSystem,
     documents: Documents,
@@ -164,12 +185,15 @@ def best_of_each(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The `most` best labels of each document, best first, and their probabilities; ties go by label.
 
-    No more than a batch of documents has all its labels in memory; the more labels (`n_labels`), the smaller it is.
+    Where a system has a score for all labels, a batch of documents has them in memory; the more labels (`n_labels`),
+    the smaller it is.
     """
     labels, values = np.zeros((len(documents), most), np.int32), np.zeros((len(documents), most), np.float32)
     for rows, reading in readings(system, documents, size=together(n_labels), progress=progress):
-        labels[rows] = [best_labels(row, most) for row in reading.scores]
-        values[rows] = np.take_along_axis(reading.scores, labels[rows].astype(np.intp), axis=1)
+        scores = said(reading)
+        for place, row in enumerate(rows.tolist()):
+            labels[row] = scores.best(place, most)
+            values[row] = scores.of(place, labels[row])
     return labels, values
 
 
@@ -180,9 +204,9 @@ def pairs_said(systems: Sequence[FittedSystem], documents: Documents, *, n_label
     def of_documents() -> Iterator[Pairs]:
         for rows in prediction_batches(documents, size=together(n_labels)):
             few = take(documents, rows)
-            said = [system.read(few).scores for system in systems]
+            scores = [said(system.read(few)) for system in systems]
             for place, row in enumerate(rows.tolist()):
-                yield pairs_of(row, [scores[place] for scores in said], gold.of(row))
+                yield pairs_of(row, scores, gold.of(row), place=place)
 
     return put_together(of_documents())
 

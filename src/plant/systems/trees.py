@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from plant.data.corpus import Documents, TrainingView, take
 from plant.data.vectors import TextVectors, inverse_frequencies, vectors_of
 from plant.errors import ArtifactError, InputError, RecipeError
+from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.recipe import schema
 from plant.store.checks import check_length
 from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem
@@ -62,6 +63,11 @@ class TreesSystem:
         return PackedSystem(TAG, {"files": names, "beam": self.beam, "most": self.most}, arrays)
 
     @cached_property
+    def usual(self) -> Usual:
+        """Labels to which a text does not come down have no score."""
+        return Usual(np.zeros(self.n_labels, np.float32), known=self.n_labels)
+
+    @cached_property
     def model(self) -> Any:
         """The trees as the library holds them."""
         with TemporaryDirectory(prefix="plant-") as folder:
@@ -96,12 +102,14 @@ class TreesReading:
         return vectors_of(self.documents, self.trees.inverse)
 
     @cached_property
+    def said(self) -> Sparse:
+        texts = ([part.tolist() for part in self.texts.row(row)] for row in range(len(self.documents)))
+        found = [np.array(sorted(self.trees.best(*text)), np.float64).reshape(-1, 2).T for text in texts]
+        return sparse_of([(labels.astype(np.int32), scores) for labels, scores in found], self.trees.usual)
+
+    @property
     def scores(self) -> NDArray[np.float32]:
-        scores = np.zeros((len(self.documents), self.trees.n_labels), np.float32)
-        for row in range(len(self.documents)):
-            for label, score in self.trees.best(*(part.tolist() for part in self.texts.row(row))):
-                scores[row, label] = score
-        return scores
+        return self.said.filled()
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         """What each word adds: the probability that is lost without it, shared by its places."""
@@ -110,7 +118,7 @@ class TreesReading:
         words, values = self.texts.row(row)
         tokens = take(self.documents, np.array([row])).tokens
         weights = np.zeros((len(labels), len(tokens)), np.float32)
-        whole = self.scores[row, list(labels)]
+        whole = self.said.of(row, np.asarray(labels))
         for word in range(len(words)):
             left = np.arange(len(words)) != word
             without = dict(self.trees.best(words[left].tolist(), values[left].tolist()))

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents
-from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading
+from plant.evaluate.scores.of_texts import Full, Sparse, TextScores, Usual
+from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading, said, usual_of
 from plant.text.vocab import UNKNOWN, Vocab
 
 TAG = "widened"
@@ -22,6 +24,14 @@ class WidenedReading:
     known: int
     share: float
     further: int
+    usual: Usual | None
+
+    @property
+    def said(self) -> TextScores:
+        inside = said(self.reading)
+        if self.usual is None or not isinstance(inside, Sparse):
+            return Full(self.scores)
+        return Sparse(inside.lists, inside.values, self.usual)
 
     @property
     def scores(self) -> NDArray[np.float32]:
@@ -49,7 +59,14 @@ class WidenedSystem:
     def read(self, documents: Documents, *, evidence: bool = False) -> WidenedReading:
         tokens = np.where(documents.tokens < self.n_words, documents.tokens, UNKNOWN).astype(documents.tokens.dtype)
         reading = self.system.read(replace(documents, tokens=tokens), evidence=evidence)
-        return WidenedReading(reading, self.n_labels, self.share, self.further)
+        return WidenedReading(reading, self.n_labels, self.share, self.further, self.usual)
+
+    @cached_property
+    def usual(self) -> Usual | None:
+        """That of the system inside, and the share of the labels that it does not know."""
+        inside = usual_of(self.system)
+        share = np.full(self.further, self.share, np.float32)
+        return None if inside is None else Usual(np.concatenate([inside.values, share]), known=self.n_labels)
 
     def unread(self, documents: Documents) -> int:
         return self.system.unread(documents)

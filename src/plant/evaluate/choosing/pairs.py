@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.evaluate.scores.forms import best_labels
+from plant.evaluate.scores.of_texts import TextScores
 
 IN_LISTS = 20_000_000  # scores of choosing notes: beyond, the best labels of each note do
 ACCEPTABLE = 200  # labels of a note that a threshold may accept
@@ -28,16 +28,16 @@ def are_many(notes: int, labels: int) -> bool:
     return notes * labels > IN_LISTS
 
 
-def pairs_of(number: int, scores: Sequence[NDArray[np.float32]], gold: NDArray[np.integer]) -> Pairs:
+def pairs_of(number: int, said: Sequence[TextScores], gold: NDArray[np.integer], *, place: int = 0) -> Pairs:
     """The gold labels of a note, the best of each system, and evenly chosen others that stand for the rest.
 
-    `scores` are those of each system for all labels; other notes, by their `number`, have other ones chosen.
+    The note stands at a `place` of what each system said; other notes, by their `number`, have other ones chosen.
     """
-    n_labels = len(scores[0])
+    n_labels = said[0].n_labels
     wanted = np.zeros(n_labels, np.bool_)
     wanted[gold] = True
-    for row in scores:
-        wanted[best_labels(row, ACCEPTABLE)] = True
+    for scores in said:
+        wanted[scores.best(place, ACCEPTABLE)] = True
     rest = np.flatnonzero(~wanted)
     step = max(1, len(rest) // OTHERS)
     counts = wanted.astype(np.float64)
@@ -46,7 +46,7 @@ def pairs_of(number: int, scores: Sequence[NDArray[np.float32]], gold: NDArray[n
     labels = np.flatnonzero(counts)
     truth = np.zeros(n_labels)
     truth[gold] = 1
-    return Pairs(labels, np.stack([row[labels] for row in scores]), truth[labels], counts[labels])
+    return Pairs(labels, np.stack([scores.of(place, labels) for scores in said]), truth[labels], counts[labels])
 
 
 def put_together(parts: Iterable[Pairs]) -> Pairs:
