@@ -5,7 +5,8 @@
 
 Times are CPU seconds of this process, milliseconds are CPU time of a note, its words included. With `--vectors`, words
 are clustered by vectors of the fitted and the unlabelled texts. With `--folds`, fitted notes are read by finders of the
-others. `--set` changes an option of the finder.
+others. `--set` changes an option of the finder. With `--self-training N`, each finder reads N texts without codes and
+is fitted again on these too, marked where it was sure (`--sure`).
 """
 
 import argparse
@@ -14,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,14 @@ def read(finder: Finder, reported: Marked, language: str) -> tuple[Counter[str],
     return counts, taken
 
 
+def self_taught(finder: Finder, bare: Sequence[NoteWords], *, sure: float) -> list[tuple[Mention, ...]]:
+    """Spans of the likeliest tags of texts that nobody marked, where all their tags are likely enough."""
+    found = [find_places(finder, words) for words in bare]
+    kept = [places.on_path & (places.probability >= sure) for places in found]
+    pairs = [sorted(spans(places, which)) for places, which in zip(found, kept, strict=True)]
+    return [tuple(Mention(first, last, 0) for first, last in own) for own in pairs]
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus")
@@ -100,6 +110,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--language", default="")
     parser.add_argument("--vectors", action="store_true")
+    parser.add_argument("--self-training", type=int, default=0, metavar="N")
+    parser.add_argument("--sure", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="option=number")
     parser.add_argument("--json", action="store_true")
@@ -135,15 +147,18 @@ def main() -> None:
     fitted = marked([note for note in notes if note.split in given.fit.split(",")], given.language)
     reported = marked([note for note in notes if note.split and note.split == given.report], given.language)
     bare = [note.text for note in notes if note.split == BARE]
+    further = [words_of(text, stemmer(given.language)) for text in bare[: given.self_training]]
     begun = time.process_time()
     clusters = clusters_of([*(note.text for note in fitted.notes), *bare]) if given.vectors else None
     seconds, total = {"clustering": time.process_time() - begun, "fitting": 0.0, "reading": 0.0}, Counter[str]()
     tasks = tasks_of(fitted, reported, given.folds)
     for taught, asked in tasks:
         begun = time.process_time()
-        finder = fit_finder(
-            taught.words, taught.mentions, clusters=clusters, options=options_of(given.set), seed=given.seed
-        )
+        fit = partial(fit_finder, clusters=clusters, options=options_of(given.set), seed=given.seed)
+        finder = fit(taught.words, taught.mentions)
+        if further:
+            marks = self_taught(finder, further, sure=given.sure)
+            finder = fit([*taught.words, *further], [*taught.mentions, *marks])
         seconds["fitting"] += time.process_time() - begun
         counts, taken = read(finder, asked, given.language)
         total, seconds["reading"] = total + counts, seconds["reading"] + taken

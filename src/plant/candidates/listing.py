@@ -1,7 +1,7 @@
 """What a reader lists for a note: spans with the codes that they may mean, as rows of features."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from plant.codes.parts import code_parts
 from plant.text.acronyms import defined_acronyms
 
 REGRESSION = "note regression"
+LOOK = "look"  # the share of what a scorer looked at for the code that met the words of a row
 WHY = {
     "folded": "marked words", "stemmed": "marked words", "bag": "marked words in another order", "book": "a name",
     "book bag": "a name in another order", "nearest": "words like a name", "composed": "parts of names",
@@ -76,7 +77,7 @@ class Lister:
 def row_features(scorers: Sequence[str]) -> tuple[str, ...]:
     """The names of the features of a row, which the scorers of whole notes add to."""
     said = [f"{scorer} {what}" for scorer in (REGRESSION, *scorers) for what in ("score", "rank")]
-    return (*SPAN_FEATURES, *ROW_FEATURES, *NAME_FEATURES, *said)
+    return (*SPAN_FEATURES, *ROW_FEATURES, *NAME_FEATURES, *said, *(f"{scorer} {LOOK}" for scorer in scorers))
 
 
 def list_rows(lister: Lister, text: str, words: NoteWords, said: Sequence[Heard]) -> Rows:
@@ -97,7 +98,7 @@ def list_rows(lister: Lister, text: str, words: NoteWords, said: Sequence[Heard]
     )
     first, last = places.first[span], places.last[span]
     placed = Rows(first, last, words.starts[first], words.ends[last - 1], code, features)
-    return _with_others(placed, heard)
+    return _with_looks(_with_others(placed, heard, words), said)
 
 
 def lent_wordings(text: str, words: NoteWords, places: Places) -> list[tuple[int, Wording]]:
@@ -129,7 +130,8 @@ def _grades_agree(lister: Lister, of_spans: NDArray[np.float32], code: NDArray[n
 def why_of(lister: Lister, features: NDArray[np.float32]) -> str:
     """In which way the words of a row came to mean its code: the most direct one."""
     names = lister.features
-    return next((WHY[way] for way in FLAGS if features[names.index(f"by {way}")] > 0), "")
+    looked = (f"where {scorer} looked" for scorer in lister.scorers if features[names.index(f"{scorer} {LOOK}")] > 0)
+    return next((WHY[way] for way in FLAGS if features[names.index(f"by {way}")] > 0), next(looked, ""))
 
 
 def right_rows(rows: Rows, note: TaughtNote) -> NDArray[np.bool_]:
@@ -152,18 +154,45 @@ def _regression(lister: Lister, words: NoteWords) -> Heard:
     return heard_of(lister.regressed[known], found[known].astype(np.float32))
 
 
-def _with_others(placed: Rows, heard: Sequence[Heard]) -> Rows:
-    """The rows, and one without a place for each code that scorers put first and no span speaks for."""
+def _with_others(placed: Rows, heard: Sequence[Heard], words: NoteWords) -> Rows:
+    """The rows, and one for each code that scorers put first and no span speaks for.
+
+    It stands where a scorer looked for the code, and has no place where none did.
+    """
     best = np.unique(np.concatenate([one.labels[:BEYOND] for one in heard]))
     others = np.setdiff1d(best, placed.code).astype(np.int32)
     said = in_columns(heard, others)
     nothing = np.full((len(others), placed.features.shape[1] - len(said)), np.nan, np.float32)
-    nowhere = np.full(len(others), -1, np.int32)
+    first, last = _looked_at(others, heard, words)
+    there = first >= 0
+    start = np.where(there, words.starts[np.where(there, first, 0)] if there.any() else -1, -1)
+    end = np.where(there, words.ends[np.where(there, last - 1, 0)] if there.any() else -1, -1)
     return Rows(
-        first=np.concatenate([placed.first, nowhere]),
-        last=np.concatenate([placed.last, nowhere]),
-        start=np.concatenate([placed.start, nowhere]),
-        end=np.concatenate([placed.end, nowhere]),
+        first=np.concatenate([placed.first, first]),
+        last=np.concatenate([placed.last, last]),
+        start=np.concatenate([placed.start, start]).astype(np.int32),
+        end=np.concatenate([placed.end, end]).astype(np.int32),
         code=np.concatenate([placed.code, others]),
         features=np.concatenate([placed.features, np.concatenate([nothing, said.T], axis=1)]),
     )
+
+
+def _looked_at(
+    labels: NDArray[np.int32], heard: Sequence[Heard], words: NoteWords
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Words [first, last) at which the first scorer that did so looked most for each label; -1 where none did."""
+    strongest: dict[int, tuple[int, int]] = {}
+    for one in heard:
+        for label, start, end in zip(one.looks.label.tolist(), one.looks.start, one.looks.end, strict=True):
+            first = int(np.searchsorted(words.ends, start, side="right"))
+            last = int(np.searchsorted(words.starts, end, side="left"))
+            if first < last:
+                strongest.setdefault(label, (first, last))
+    found = np.array([strongest.get(label, (-1, -1)) for label in labels.tolist()], np.int32).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _with_looks(rows: Rows, said: Sequence[Heard]) -> Rows:
+    """The rows with what of each scorer's looks for their codes met their words."""
+    looks = [one.looks.shares(rows.code, rows.start, rows.end) for one in said]
+    return replace(rows, features=np.concatenate([rows.features, *(own[:, None] for own in looks)], axis=1))

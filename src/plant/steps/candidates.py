@@ -20,7 +20,7 @@ from plant.candidates.listing import Lister, list_rows, right_rows, row_features
 from plant.candidates.mentions import mentions_of
 from plant.candidates.reader import Book, Reader, TaughtNote, fit_reader, unpack_reader
 from plant.candidates.rows import ListedNotes, Rows, listed
-from plant.candidates.said import KEPT, Heard, SaidOfNotes
+from plant.candidates.said import LOOKS, Heard, Looks, SaidOfNotes, said_together
 from plant.candidates.words import stemmer, words_of
 from plant.codes.further import further_book, further_files
 from plant.codes.parts import recombined
@@ -372,29 +372,29 @@ def _said_step(part: int) -> Step:
         view, without = work["view"], work["part"]
         documents = take(view.documents, np.array(_heard_rows(view, work.seed, part), np.intp))
         n_labels, system = len(without.codes), work["model"].system
-        labels = np.zeros((len(documents), min(KEPT, n_labels)), np.int32)
-        values = np.zeros(labels.shape, np.float32)
-        for rows, reading in readings(system, documents, size=together(n_labels), progress=work.progress):
-            for row, heard in zip(rows.tolist(), heard_in(reading, len(rows)), strict=True):
-                labels[row], values[row] = heard.labels, heard.values
-        return SaidOfNotes(without.codes, labels, values)
+        size, heard = together(n_labels), dict[int, Heard]()
+        for rows, reading in readings(system, documents, evidence=True, size=size, progress=work.progress):
+            heard |= zip(rows.tolist(), heard_in(reading, take(documents, rows)), strict=True)
+        return said_together(without.codes, [heard[row] for row in range(len(documents))])
 
     def knobs(recipe: Recipe) -> dict[str, Any]:
-        return {"most judged": MOST_JUDGED, "kept": KEPT}
+        return {"most judged": MOST_JUDGED, "constants": digest_of_constants(f"{ROOM}.said", "plant.explain.spans")}
 
     return Step("said", make, always("view", "part", "model"), sections=("seed",), kind=SAID, knobs=knobs)
 
 
 def _save_said(said: SaidOfNotes, path: Path, *, recipe: Mapping[str, Any], inputs: Mapping[str, str]) -> Manifest:
     files = {OPTIONS: json.dumps(said.codes)}
-    tensors = {"labels": said.labels, "values": said.values}
+    looks = {f"look_{name}": getattr(said.looks, name) for name in LOOKS}
+    tensors = {"labels": said.labels, "values": said.values, "look_starts": said.look_starts, **looks}
     return save_artifact(path, "said-of-notes", tensors=tensors, files=files, recipe=recipe, inputs=inputs)
 
 
 def _load_said(path: Path) -> SaidOfNotes:
     artifact = open_artifact(path, "said-of-notes")
-    arrays = (np.array(artifact.tensors[name]) for name in ("labels", "values"))
-    return SaidOfNotes(tuple(json.loads(artifact.text(OPTIONS))), *arrays)
+    own = {name: np.array(artifact.tensors[name]) for name in ("labels", "values", "look_starts")}
+    looks = Looks(*(np.array(artifact.tensors[f"look_{name}"]) for name in LOOKS))
+    return SaidOfNotes(tuple(json.loads(artifact.text(OPTIONS))), looks=looks, **own)
 
 
 SAID = Kind("said-of-notes", _save_said, _load_said)

@@ -42,7 +42,7 @@ class MembersReading:
         return self.system.joined([reading.scores for reading in self.members], self._known, slice(None))
 
     @cached_property
-    def said(self) -> TextScores:
+    def text_scores(self) -> TextScores:
         of_members = [said(reading) for reading in self.members]
         sparse = [one for one in of_members if isinstance(one, Sparse)]
         if self.system.usual is None or len(sparse) < len(of_members):

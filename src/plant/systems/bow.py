@@ -125,14 +125,14 @@ class BowReading:
         return len(self.bow.log_odds)
 
     @cached_property
-    def said(self) -> Sparse:
+    def text_scores(self) -> Sparse:
         texts = vectors_of(self.documents, self.bow.inverse)
         found = [(found.labels, self.bow.scores_of(found, text)) for found, text in self.bow.found(texts)]
         return sparse_of(found, self.bow.usual)
 
     @property
     def scores(self) -> NDArray[np.float32]:
-        return self.said.filled()
+        return self.text_scores.filled()
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         if explainer not in ("", CONTRIBUTION):

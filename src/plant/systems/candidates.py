@@ -16,14 +16,15 @@ from plant.candidates.judge import Columns, Judge, columns_of, judge_note, unpac
 from plant.candidates.listing import Lister, list_rows, why_of
 from plant.candidates.reader import Reader, unpack_reader
 from plant.candidates.rows import Rows
-from plant.candidates.said import KEPT, Heard
+from plant.candidates.said import KEPT, LOOKED, Heard, looks_of
 from plant.candidates.words import words_of
 from plant.data.corpus import Documents
 from plant.errors import InputError
 from plant.evaluate.choosing.calibration import logits_of
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
+from plant.explain.spans import evidence_of_all
 from plant.store.checks import check_shape
-from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, Reading, said
+from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, PhraseReading, Reading, said
 from plant.types import Evidence
 
 TAG = "candidates"
@@ -52,13 +53,13 @@ class CandidatesReading:
     notes: tuple[JudgedNote, ...]
 
     @cached_property
-    def said(self) -> Sparse:
+    def text_scores(self) -> Sparse:
         found = [(note.codes, np.maximum(note.scores, LEAST)) for note in self.notes]
         return sparse_of(found, self.system.usual)
 
     @property
     def scores(self) -> NDArray[np.float32]:
-        return self.said.filled()
+        return self.text_scores.filled()
 
     @property
     def known(self) -> int:
@@ -144,7 +145,7 @@ class CandidatesSystem:
     def read(self, documents: Documents, *, evidence: bool = False) -> CandidatesReading:
         if not documents.text.size and len(documents):
             raise InputError("candidates are looked for in texts: prepare the corpus with prepare.keep_text = true")
-        heard = [list(heard_in(scorer.read(documents), len(documents))) for scorer in self.scorers]
+        heard = [list(heard_in(scorer.read(documents, evidence=True), documents)) for scorer in self.scorers]
         notes = tuple(self._judged(documents, row, [own[row] for own in heard]) for row in range(len(documents)))
         return CandidatesReading(self, documents, notes)
 
@@ -196,14 +197,24 @@ class CandidatesSystem:
         return PackedSystem(TAG, options, arrays, tuple(scorer.pack() for scorer in self.scorers))
 
 
-def heard_in(reading: Reading, documents: int) -> Iterator[Heard]:
-    """For each document the codes that a scorer puts first, of those that it knows, and their log-odds."""
+def heard_in(reading: Reading, documents: Documents) -> Iterator[Heard]:
+    """For each document the codes that a scorer puts first, of those that it knows, and where it looked for them."""
     log_odds = said(reading).changed(lambda scores: logits_of(scores).astype(np.float32))
     unknown = log_odds.n_labels - reading.known
-    for row in range(documents):
+    for row in range(len(documents)):
         best = log_odds.best(row, KEPT + unknown)
         labels = best[best < reading.known][:KEPT]
-        yield Heard(labels.astype(np.int32), log_odds.of(row, labels))
+        first = labels[:LOOKED].tolist()
+        looks = looks_of(first, _phrases(reading, documents, row, first))
+        yield Heard(labels.astype(np.int32), log_odds.of(row, labels), looks)
+
+
+def _phrases(reading: Reading, documents: Documents, row: int, labels: Sequence[int]) -> list[tuple[Evidence, ...]]:
+    if isinstance(reading, PhraseReading):
+        return [reading.phrases(row, label) for label in labels]
+    place = slice(documents.token_starts[row], documents.token_starts[row + 1])
+    starts, ends = documents.char_starts[place], documents.char_ends[place]
+    return evidence_of_all(reading.weigh(row, labels, explainer=""), starts, ends, documents.text_of(row))
 
 
 def _judge_name(number: int) -> str:

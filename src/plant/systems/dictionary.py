@@ -148,17 +148,17 @@ def _beginning_at(first: int, surface: Surface, entries: Entries, without: Colle
 class DictionaryReading:
     """Scores, and the places of the wordings behind them."""
 
-    said: Sparse
+    text_scores: Sparse
     places: tuple[tuple["Place", ...], ...]  # of each document
     lengths: tuple[int, ...]  # words of each document
 
     @property
     def scores(self) -> NDArray[np.float32]:
-        return self.said.filled()
+        return self.text_scores.filled()
 
     @property
     def known(self) -> int:
-        return self.said.n_labels
+        return self.text_scores.n_labels
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         if explainer not in ("", CONTRIBUTION):

@@ -52,7 +52,7 @@ class SaidReading(Protocol):
     """A reading that need not make a row of all labels to say what it thinks of a document."""
 
     @property
-    def said(self) -> TextScores:
+    def text_scores(self) -> TextScores:
         """The scores in the form that costs it least."""
         ...
 
@@ -147,7 +147,7 @@ class FittedSystem(Protocol):
 
 def said(reading: Reading) -> TextScores:
     """The scores of a reading in the form that costs it least."""
-    return reading.said if isinstance(reading, SaidReading) else Full(reading.scores)
+    return reading.text_scores if isinstance(reading, SaidReading) else Full(reading.scores)
 
 
 def usual_of(system: FittedSystem) -> Usual | None:

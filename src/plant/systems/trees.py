@@ -102,14 +102,14 @@ class TreesReading:
         return vectors_of(self.documents, self.trees.inverse)
 
     @cached_property
-    def said(self) -> Sparse:
+    def text_scores(self) -> Sparse:
         texts = ([part.tolist() for part in self.texts.row(row)] for row in range(len(self.documents)))
         found = [np.array(sorted(self.trees.best(*text)), np.float64).reshape(-1, 2).T for text in texts]
         return sparse_of([(labels.astype(np.int32), scores) for labels, scores in found], self.trees.usual)
 
     @property
     def scores(self) -> NDArray[np.float32]:
-        return self.said.filled()
+        return self.text_scores.filled()
 
     def weigh(self, row: int, labels: Sequence[int], *, explainer: str) -> NDArray[np.float32]:
         """What each word adds: the probability that is lost without it, shared by its places."""
@@ -118,7 +118,7 @@ class TreesReading:
         words, values = self.texts.row(row)
         tokens = take(self.documents, np.array([row])).tokens
         weights = np.zeros((len(labels), len(tokens)), np.float32)
-        whole = self.said.of(row, np.asarray(labels))
+        whole = self.text_scores.of(row, np.asarray(labels))
         for word in range(len(words)):
             left = np.arange(len(words)) != word
             without = dict(self.trees.best(words[left].tolist(), values[left].tolist()))

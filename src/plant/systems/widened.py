@@ -27,7 +27,7 @@ class WidenedReading:
     usual: Usual | None
 
     @property
-    def said(self) -> TextScores:
+    def text_scores(self) -> TextScores:
         inside = said(self.reading)
         if self.usual is None or not isinstance(inside, Sparse):
             return Full(self.scores)
