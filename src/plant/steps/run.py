@@ -59,7 +59,7 @@ def run(
     What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
     Epochs are told to TensorBoard in `events` if given.
     """
-    plan_of(recipe)  # what a recipe has wrong is told before anything is read
+    list(plan_of(recipe))  # what a recipe has wrong is told before anything is read
     check_apart(out, [request.source])
     folder = shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
     made, corpus = _prepared(request, folder, recipe, progress)

@@ -253,7 +253,7 @@ def _parsed_manifest(path: Path) -> Manifest:
         manifest = Manifest(**table)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(damaged) from error
-    if not _is_plain(manifest) or seal not in (None, _seal(table)):
+    if not _is_plain(manifest) or not manifest.files or seal not in (None, _seal(table)):
         raise ArtifactError(damaged)
     return manifest
 
