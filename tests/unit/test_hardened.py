@@ -406,10 +406,10 @@ def test_texts_in_the_place_of_ids_and_splits_are_refused(
 
 def test_a_name_whose_bytes_are_no_utf_8_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = os.fsdecode(b"caf\xe9.csv")
-    (folder / name).write_text(TABLE)
-    said(capsys, "prepare", name, "--out", "out", code=0)
-    assert "2 train" in said(capsys, "prepare", name, "--out", "out", code=0)
-    load_corpus("out")
+    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(40)]
+    (folder / name).write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
+    said(capsys, "run", name, "--recipe", "prior", "--out", "out", code=0)
+    load_corpus(folder / "out" / "corpus")
 
 
 def test_input_errors_are_value_errors() -> None:
