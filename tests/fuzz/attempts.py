@@ -611,7 +611,7 @@ def handling(draw: st.DrawFn) -> Attempt:
     thing = [draw(THINGS)]
     if verb in ("relate", "rank", "pretrain", "tune", "study") and thing == ["corpus"]:
         thing = ["corpus/manifest.json"]  # a corpus would be worked on for seconds
-    if verb in ("tune", "study") and thing == ["x.csv"]:
+    if verb in ("tune", "study") and thing in (["x.csv"], ["."]):
         thing = ["nothing"]  # two notes are enough for many fits in processes of their own
     if verb == "study":
         thing = [draw(st.sampled_from(["baselines", "rare", "leak", "x", ""])), "--corpus", *thing]
