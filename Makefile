@@ -25,9 +25,9 @@ unit: .venv/dev
 mutants: .venv/dev
 	$(BIN)/python -m tests.mutants
 
-# more than 10,000 generated bad inputs over all verbs and loaders, then kills and full disks (a quarter of an hour)
+# 10,200 generated bad inputs over all verbs and loaders, then kills and full disks (half an hour of one core)
 fuzz: .venv/dev
-	PLANT_FUZZ=1300 $(BIN)/python -m pytest -n 2 --timeout 3000 tests/fuzz/test_fuzz.py
+	PLANT_FUZZ=850 $(BIN)/python -m pytest -n 2 --timeout 3000 tests/fuzz/test_fuzz.py
 	$(BIN)/python -m pytest -m slow --timeout 3000 tests/fuzz
 
 bench: .venv/dev

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.candidates import judge as judging
-from plant.candidates.judge import Lessons, TaughtJudge, columns_of, teach
-from plant.candidates.listing import MAXIMA, Lister, list_rows, right_rows
+from plant.candidates.judge import MAXIMA, Lessons, TaughtJudge, columns_of, teach
+from plant.candidates.listing import Lister, list_rows, right_rows
 from plant.candidates.name_features import FLAGS
 from plant.candidates.names import fit_namer
 from plant.candidates.note_features import feature_names

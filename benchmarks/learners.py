@@ -5,6 +5,7 @@
 CRFsuite (`pip install python-crfsuite`) and LightGBM (`pip install lightgbm`) are compared where they are installed.
 """
 
+import argparse
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -169,4 +170,5 @@ def compare_machines() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

@@ -6,7 +6,7 @@ RUN is a run with marked notes, such as CANTEMIST's; accepted codes that people 
 reports on or of those that it chose by, which are the ones to look at while phrases are changed.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +77,12 @@ def _overlap(one: Span, other: Span) -> float:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        print("phrases: needs a run with marked notes, see the head of this file")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, nargs="?")
+    parser.add_argument("notes", type=int, nargs="?", default=100)
+    parser.add_argument("role", choices=("choose", "report"), nargs="?", default="report")
+    given = parser.parse_args()
+    if given.run is None:
+        parser.print_usage()  # among all benchmarks: there is no run with marked notes
     else:
-        notes, role = (*sys.argv[2:], *("100", "report")[len(sys.argv) - 2 :])
-        main(Path(sys.argv[1]), int(notes), Role[role.upper()])
+        main(given.run, given.notes, Role[given.role.upper()])

@@ -1,5 +1,6 @@
 """How well places of mentions are found: exact spans of the likeliest tags, marked mentions among all places, and cost.
 
+    python benchmarks/places.py [--json]                                                        # the embedded corpus
     python benchmarks/places.py CORPORA/cantemist --fit train --report dev1 --language spanish [--vectors] [--json]
     python benchmarks/places.py CORPORA/codiesp_d --fit train --folds 3 --language spanish [--json]
 
@@ -104,9 +105,9 @@ def self_taught(finder: Finder, bare: Sequence[NoteWords], *, sure: float) -> li
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--fit", required=True, help="splits, with commas between")
-    parser.add_argument("--report", default="")
+    parser.add_argument("corpus", nargs="?", default="demo")
+    parser.add_argument("--fit", default="train", help="splits, with commas between")
+    parser.add_argument("--report", default="", help="a split (dev without a corpus)")
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--language", default="")
     parser.add_argument("--vectors", action="store_true")
@@ -143,6 +144,8 @@ def measured(total: Counter[str]) -> dict[str, float]:
 
 def main() -> None:
     given = parsed()
+    if given.corpus == "demo" and not given.folds:
+        given.report = given.report or "dev"
     notes = list(open_source(given.corpus).notes())
     fitted = marked([note for note in notes if note.split in given.fit.split(",")], given.language)
     reported = marked([note for note in notes if note.split and note.split == given.report], given.language)

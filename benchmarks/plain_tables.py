@@ -96,14 +96,17 @@ def by_map(row: Sequence[str]) -> tuple[bool, str, float]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--out", required=True, help="folder of the runs")
+    parser.add_argument("corpus", type=Path, nargs="?")
+    parser.add_argument("--out", default="", help="folder of the runs")
     parser.add_argument("--languages", default="es,en")
     parser.add_argument("--report", choices=("held-out", "dev"), default="held-out")
     parser.add_argument("--recipes", default=RECIPES)
     parser.add_argument("--seeds", default="1")
     parser.add_argument("--table", default="", help="write the table as a CSV file")
     options = parser.parse_args(arguments)
+    if options.corpus is None or not options.out:
+        parser.print_usage()  # among all benchmarks: there is no corpus to make tables of
+        return
     for language in options.languages.split(","):
         notes = written(options, language)
         for recipe, seed in product(filter(None, options.recipes.split(",")), map(int, options.seeds.split(","))):

@@ -211,11 +211,12 @@ def test_a_run_ends_with_the_study_that_started_it(tmp_path: Path, number: signa
 
 
 def test_an_epoch_that_is_trained_again_is_told_once(tmp_path: Path) -> None:
-    log = TrainingLog(tmp_path / "training.jsonl", tmp_path / "events")
+    log = TrainingLog(tmp_path / "training.jsonl")
     for member, number in (("a", 1), ("b", 1), ("a", 2), ("a", 3), ("a", 2)):
         log.write(member, ClassifierEpoch(number, "all", 0.5, {}, 1.0))
     rows = [json.loads(line) for line in log.path.read_text().splitlines()]
     assert [(row["member"], row["number"]) for row in rows] == [("a", 1), ("b", 1), ("a", 2)]
+    assert [path.name for path in tmp_path.iterdir()] == ["training.jsonl"], "TensorBoard is told by option alone"
 
 
 def test_the_table_is_written_for_people_and_for_programs(done: Study, tmp_path: Path) -> None:

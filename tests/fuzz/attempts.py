@@ -1,6 +1,8 @@
 """Bad input, generated: files, options, recipes, manifests and arrays, and what one attempt with them leaves behind."""
 
 import contextlib
+import csv
+import gzip
 import io
 import json
 import os
@@ -8,8 +10,10 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from plant.cli.main import main
+from plant.data.sources import EMBEDDED
 from plant.store.artifact import MANIFEST, TENSORS, open_artifact, save_artifact
+from plant.types import Note, Span
+from tests.source_samples import formats, sample_of
 
 CANARY = "QZCANARYZQ"
 ODD = [
@@ -60,7 +67,7 @@ class Outcome:
     printed: str
     new: frozenset[str]
     crash: str = ""
-    fault: list[str] = field(default_factory=list)
+    kept: frozenset[str] = frozenset()  # of these, what belongs to steps that came to their end
 
 
 def faults(attempt: Attempt, outcome: Outcome) -> list[str]:
@@ -70,10 +77,11 @@ def faults(attempt: Attempt, outcome: Outcome) -> list[str]:
         wrong.append(f"traceback: {outcome.crash}")
     if outcome.code not in (0, 2):
         wrong.append(f"exit code {outcome.code}")
-    if CANARY in outcome.crash or (attempt.quiet and CANARY in outcome.printed):
+    quiet = attempt.quiet or outcome.code != 0  # no refusal shows a note, whatever the verb
+    if CANARY in outcome.crash or (quiet and CANARY in outcome.printed):
         wrong.append("a word of a note was printed")
-    if outcome.code != 0 and outcome.new:
-        wrong.append(f"left behind: {sorted(outcome.new)}")
+    if outcome.code != 0 and outcome.new - outcome.kept:
+        wrong.append(f"left behind: {sorted(outcome.new - outcome.kept)}")
     if any(Path(name).name.startswith(".") for name in outcome.new):
         wrong.append(f"half-written: {sorted(outcome.new)}")
     return wrong
@@ -90,7 +98,21 @@ def outcome_of(attempt: Attempt, things: Mapping[str, Path]) -> Outcome:
                 Path(thing).symlink_to(path)
         before = set(_names())
         code, printed, crash = _called(attempt)
-        return Outcome(code, printed, frozenset(_names()).difference(before), crash)
+        new = frozenset(_names()).difference(before)
+        return Outcome(code, printed, new, crash, frozenset(_kept(new)) if attempt.arguments[0] in STEPPED else _NONE)
+
+
+STEPPED = ("run", "tune", "study")  # verbs of many steps, whose refusal may come when some are done
+_NONE: frozenset[str] = frozenset()
+
+
+def _kept(names: Iterable[str]) -> Iterator[str]:
+    """What lies in whole artifacts, and the folders around them."""
+    for name in names:
+        if Path(name).name == MANIFEST:
+            open_artifact(Path(name).parent)
+            yield from (str(f"./{path}") for path in Path(name).parent.glob("*"))
+            yield from (f"./{folder}" for folder in Path(name).parents[:-1])
 
 
 def _names() -> Iterator[str]:
@@ -118,6 +140,7 @@ def _called(attempt: Attempt) -> tuple[int, str, str]:
 words = st.sampled_from(["fever", "cough", "pain", CANARY, "no", "wrist", "é", "123"])
 texts = st.lists(words, min_size=1, max_size=4).map(lambda parts: f"{parts[0]} {CANARY} {' '.join(parts[1:])} was seen")
 codes = st.sampled_from(["I10", "E11.9", "J18.9", "HOSP-77", "I10;E11.9", "I10|E11.9", "", "8500/3", "250.00", " I10 "])
+sound_codes = st.sampled_from(["I10", "E11.9", "J18.9", "I10;E11.9", "I10;HOSP-77", "J18.9;E11.9"])
 odd = st.sampled_from(ODD)
 splits = st.sampled_from(["train", "dev", "test", "", "train ", "fold 1"])
 columns = st.sampled_from(
@@ -127,8 +150,28 @@ cells = st.one_of(texts, codes, odd, splits, st.integers(-5, 10**6).map(str))
 
 
 @st.composite
-def delimited(draw: st.DrawFn) -> bytes:
-    """A table that is nearly right: names may be missing, rows too long, quotes open, bytes foreign."""
+def _table(draw: st.DrawFn) -> bytes:
+    """A table that is right, but for one thing at most."""
+    rows = [
+        (f"n{number}", draw(texts), draw(sound_codes), ("train", "train", "dev", "test")[number % 4])
+        for number in range(draw(st.integers(6, 12)))
+    ]
+    written = io.StringIO(newline="")
+    mark = "\t" if draw(st.integers(0, 4)) == 0 else ","
+    csv.writer(written, delimiter=mark, lineterminator="\n").writerows([("id", "text", "codes", "split"), *rows])
+    return draw(nearly(written.getvalue().encode()))
+
+
+@st.composite
+def nearly(draw: st.DrawFn, content: bytes) -> bytes:
+    """Right content as it is, or with one cell, line or byte changed."""
+    way = draw(st.sampled_from(["", "cell", "cell", "line", "bytes"]))
+    return draw(_spoiled(content, way)) if way else content
+
+
+@st.composite
+def _odd_table(draw: st.DrawFn) -> bytes:
+    """A table of which little is right: names may be missing, rows too long, quotes open, bytes foreign."""
     mark = draw(st.sampled_from([",", ",", ",", "\t", ";"]))
     header = draw(st.one_of(st.just(["id", "text", "codes", "split"]), st.lists(columns, min_size=0, max_size=5)))
     rows = draw(st.lists(_rows(len(header)), max_size=6))
@@ -136,6 +179,11 @@ def delimited(draw: st.DrawFn) -> bytes:
     lines = [header, *rows] if draw(st.integers(0, 9)) else rows
     text = "\n".join(mark.join(f'"{cell}"' if quote else cell for cell in row) for row in lines)
     return draw(damaged(text.encode("utf-8", "surrogatepass")))
+
+
+def delimited() -> st.SearchStrategy[bytes]:
+    """A table: nearly right, mostly."""
+    return st.one_of(_table(), _table(), _odd_table())
 
 
 @st.composite
@@ -155,7 +203,20 @@ marks = st.lists(st.fixed_dictionaries({"start": values, "end": values, "label":
 
 @st.composite
 def json_lines(draw: st.DrawFn) -> bytes:
-    """Lines of JSON that are nearly notes."""
+    """Lines of JSON that are notes, but for one thing, or nearly notes."""
+    if draw(st.integers(0, 2)):
+        notes: list[dict[str, Any]] = [
+            {
+                "id": f"n{n}",
+                "text": draw(texts),
+                "codes": draw(sound_codes).split(";"),
+                "split": "dev" if n % 2 else "train",
+            }
+            for n in range(draw(st.integers(4, 9)))
+        ]
+        if draw(st.booleans()):
+            notes[draw(st.integers(0, len(notes) - 1))] |= draw(st.dictionaries(columns, values, max_size=2))
+        return draw(nearly("\n".join(map(json.dumps, notes)).encode()))
     lines = draw(st.lists(st.one_of(_note(), st.dictionaries(columns, values, max_size=4), values), max_size=5))
     return draw(damaged("\n".join(json.dumps(line) for line in lines).encode()))
 
@@ -196,7 +257,7 @@ option_values = st.one_of(
 def source_options(draw: st.DrawFn) -> tuple[str, ...]:
     """Options of reading, some of them wrong."""
     found: list[str] = []
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))):
         pair = draw(
             st.one_of(
                 st.tuples(table_options, option_values),
@@ -230,17 +291,96 @@ def reading(draw: st.DrawFn) -> Attempt:
     """A corpus that is read."""
     name, content = draw(
         st.one_of(
-            st.tuples(st.sampled_from(["x.csv", "x.tsv", "x.csv.gz", "x.parquet", "x.txt"]), delimited()),
+            st.tuples(st.sampled_from([*["x.csv"] * 4, "x.tsv", "x.csv.gz", "x.parquet", "x.txt"]), delimited()),
             st.tuples(st.sampled_from(["x.jsonl", "x.ndjson", "x.jsonl.gz"]), json_lines()),
         )
     )
+    if name.endswith(".gz") and draw(st.integers(0, 4)):
+        content = gzip.compress(content, mtime=0)
+    source, name = draw(st.sampled_from([*[(name, name)] * 4, *[("in", f"in/{name}")] * 2, (".", name)]))
     files = {name: content}
     options = list(draw(source_options()))
     for option, file in (("--codebook", "book.csv"), ("--splits", "splits.csv"), ("--codes-file", "codes.txt")):
-        if draw(st.integers(0, 5)) == 0:
-            files[file] = draw(delimited())
+        if draw(st.integers(0, 9)) == 0:
+            files[file] = draw(st.one_of(_book(","), _listed(), delimited()))
             options += [option, file]
-    return Attempt(files, ("prepare", draw(st.sampled_from([name, ".", name])), "--out", "new/out", *options))
+    return Attempt(files, ("prepare", source, "--out", "new/out", *options))
+
+
+@st.composite
+def _listed(draw: st.DrawFn) -> bytes:
+    """A list of ids with their splits, or of codes."""
+    lines = [f"n{number},{draw(splits)}" for number in range(draw(st.integers(1, 12)))]
+    if draw(st.booleans()):
+        lines = draw(st.lists(codes, min_size=1, max_size=4))
+    return draw(nearly("\n".join(lines).encode()))
+
+
+SPOILED = [name for name in formats() if name not in EMBEDDED]
+
+
+@cache
+def sound(kind: str) -> tuple[str, Mapping[str, bytes]]:
+    """A small corpus in one of the formats that are declared: how it is called, and its files."""
+    notes = [_sound_note(number) for number in range(101, 109)]
+    with tempfile.TemporaryDirectory(prefix="sound-") as name:
+        folder = Path(name) / "it"
+        folder.mkdir()
+        called = Path(sample_of(kind).write(folder, notes)).relative_to(name)
+        files = {str(file.relative_to(name)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    return str(called), files
+
+
+def _sound_note(number: int) -> Note:
+    """Two neighbours are one patient, who is in one split; codes are spelled alike in ICD-9 and ICD-10."""
+    patient, codes = number // 2, ("V45.81", "V10.05", "V58.61")[number % 3 :]
+    text = f"{number}: {CANARY} was seen; no fever"
+    split, marked = ("train", "test")[patient % 2], (Span(0, 3), Span(5, len(text)))
+    return Note(str(number), text, codes, split, str(patient), {codes[0]: marked})
+
+
+@st.composite
+def spoiling(draw: st.DrawFn) -> Attempt:
+    """A corpus in any format, right but for one to three files that were changed, swapped, emptied or lost."""
+    called, whole = sound(draw(st.sampled_from(SPOILED)))
+    files = dict(whole)
+    for _ in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from(sorted(whole)))
+        way = draw(st.sampled_from(["cell", "cell", "cell", "bytes", "swap", "empty", "lost", "line", "gzip"]))
+        content = files.get(name, b"")
+        if way == "lost":
+            files.pop(name, None)
+        elif way in ("swap", "empty"):
+            files[name] = whole[draw(st.sampled_from(sorted(whole)))] if way == "swap" else b""
+        elif way == "gzip" or not name.endswith(".gz"):
+            files[name] = draw(_spoiled(content, way))
+        else:
+            files[name] = gzip.compress(draw(_spoiled(_unpacked(content), way)), mtime=0)
+    options = draw(st.one_of(st.just(()), source_options()))
+    return Attempt(files, ("prepare", called, "--out", "new/out", *options))
+
+
+def _unpacked(content: bytes) -> bytes:
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):  # it was spoiled before
+        return content
+
+
+@st.composite
+def _spoiled(draw: st.DrawFn, content: bytes, way: str) -> bytes:
+    lines = content.split(b"\n")
+    place = draw(st.integers(0, max(0, len(lines) - 1)))
+    if way == "line":
+        return b"\n".join([*lines[:place], *lines[place + 1 :]] if draw(st.booleans()) else [*lines, lines[place]])
+    if way == "cell":
+        for mark in (b"\t", b",", b":", b" "):
+            parts = lines[place].split(mark)
+            if len(parts) > 1:
+                parts[draw(st.integers(0, len(parts) - 1))] = draw(cells).encode("utf-8", "surrogatepass")
+                return b"\n".join([*lines[:place], mark.join(parts), *lines[place + 1 :]])
+    start = draw(st.integers(0, len(content)))
+    return content[:start] + draw(st.binary(max_size=4)) + content[start + draw(st.integers(0, 9)) :]
 
 
 @st.composite
@@ -260,22 +400,24 @@ def naming(draw: st.DrawFn) -> Attempt:
         st.one_of(
             st.tuples(st.sampled_from(["x.csv", "x.tsv", "x.txt"]), delimited()),
             st.tuples(st.just("x.tsv"), _book()),
+            st.tuples(st.just("x.tsv"), _book()),
             st.tuples(st.just("x.jsonl"), json_lines()),
         )
     )
-    coder = draw(st.sampled_from(["tfidf", "dictionary", "plant-bow", "dictionary", "nothing", "corpus"]))
-    out = draw(st.sampled_from(["new", "new", "deep/new", coder, name]))
+    coder = draw(st.sampled_from([*["dictionary"] * 4, "tfidf", "plant-bow", "nothing", "corpus"]))
+    out = draw(st.sampled_from(["new", "new", "new", "deep/new", coder, name]))
     return Attempt({name: content}, ("codes", "add", coder, name, "--out", out))
 
 
 @st.composite
-def _book(draw: st.DrawFn) -> bytes:
+def _book(draw: st.DrawFn, mark: str = "\t") -> bytes:
     """A table of codes and names that is nearly right."""
-    header = ["code", "description", *draw(st.lists(st.sampled_from(["synonyms", "parent", "x"]), max_size=2))]
-    name = st.one_of(st.sampled_from(["fever", "dry cough", "C1"]), odd, texts)
-    rows = draw(st.lists(st.tuples(codes, *[name for _ in header[1:]]), max_size=5))
-    lines = ["\t".join(header), *("\t".join(row) for row in rows)]
-    return draw(damaged("\n".join(lines).encode("utf-8", "surrogatepass")))
+    header = ["code", "description", *draw(st.lists(st.sampled_from(["synonyms", "parent"]), max_size=2, unique=True))]
+    name = st.one_of(st.sampled_from(["fever", "dry cough", "C1"]), st.sampled_from(["pain", "", "I10"]), odd, texts)
+    own = draw(st.lists(st.sampled_from(["I10", "E11.9", "J18.9", "HOSP-77", "X1", ""]), max_size=5, unique=True))
+    rows = [(code, *(draw(name) for _ in header[1:])) for code in own]
+    lines = [mark.join(header), *(mark.join(row) for row in rows)]
+    return draw(nearly("\n".join(lines).encode("utf-8", "surrogatepass")))
 
 
 @st.composite
@@ -294,8 +436,14 @@ def coding(draw: st.DrawFn) -> Attempt:
         st.sampled_from(
             [
                 [],
+                [],
+                [],
                 ["--top", "0"],
                 ["--top", "-1"],
+                ["--cues"],
+                ["--format", "csv"],
+                ["--format", "brat"],
+                ["--format", "fhir"],
                 ["--int8"],
                 ["--skip-bad", "bad.jsonl"],
                 ["--explainer", "contribution"],
@@ -303,11 +451,36 @@ def coding(draw: st.DrawFn) -> Attempt:
             ]
         )
     )
-    out = draw(st.sampled_from(["new.jsonl", "new.parquet", name, "deep/new.jsonl", "new.txt"]))
+    out = draw(st.sampled_from(["new.jsonl", "new.jsonl", "new.parquet", name, "deep/new.jsonl", "new.txt"]))
     given = draw(st.booleans())
-    coder = draw(st.sampled_from(["tfidf", "prior", "plant-bow", "nothing", "corpus"]))
-    arguments = ("predict", coder, "-" if given else name, "--out", out, "--no-evidence", *options)
+    coder = draw(st.sampled_from(["tfidf", "tfidf", "prior", "plant-bow", "dictionary", "nothing", "corpus"]))
+    evidence = draw(st.sampled_from([[], ["--no-evidence"]]))
+    arguments = ("predict", coder, "-" if given else name, "--out", out, *evidence, *options)
     return Attempt({} if given else {name: content}, arguments, content if given else b"")
+
+
+@st.composite
+def _pairs(draw: st.DrawFn, *, scored: bool) -> bytes:
+    """Documents and codes between tabs, with scores where they are predictions."""
+    rows = [
+        [f"n{number}", code, *([str(draw(st.floats(0, 1)))] if scored else [])]
+        for number in range(draw(st.integers(2, 6)))
+        for code in draw(st.lists(st.sampled_from(["I10", "E11.9", "J18.9"]), min_size=1, unique=True))
+    ]
+    return draw(nearly("\n".join("\t".join(row) for row in rows).encode()))
+
+
+@st.composite
+def _pairs_in_json(draw: st.DrawFn, *, scored: bool) -> bytes:
+    """The same as lines of JSON, as `plant predict` writes them."""
+    lines: list[dict[str, Any]] = []
+    for number in range(draw(st.integers(2, 6))):
+        own = draw(st.lists(st.sampled_from(["I10", "E11.9", "J18.9"]), min_size=1, unique=True))
+        ranked = [{"code": code, "probability": draw(st.floats(0, 1)), "accepted": draw(st.booleans())} for code in own]
+        lines.append({"id": f"n{number}", **({"codes": ranked} if scored else {"text": CANARY, "codes": own})})
+    if draw(st.booleans()):
+        lines[draw(st.integers(0, len(lines) - 1))] |= draw(st.dictionaries(columns, values, max_size=1))
+    return draw(nearly("\n".join(map(json.dumps, lines)).encode()))
 
 
 @st.composite
@@ -316,7 +489,12 @@ def measuring(draw: st.DrawFn) -> Attempt:
     files = {}
     for file in ("gold", "found", "train"):
         kind, content = draw(
-            st.one_of(st.tuples(st.just("tsv"), delimited()), st.tuples(st.just("jsonl"), json_lines()))
+            st.one_of(
+                st.tuples(st.just("tsv"), _pairs(scored=file == "found")),
+                st.tuples(st.just("jsonl"), _pairs_in_json(scored=file == "found")),
+                st.tuples(st.just("tsv"), delimited()),
+                st.tuples(st.just("jsonl"), json_lines()),
+            )
         )
         files[f"{file}.{kind}"] = content
     gold, found, train = files
@@ -401,6 +579,54 @@ def commanding(draw: st.DrawFn) -> Attempt:
     if verb in ("demo", "explain", "serve"):  # would fit a corpus, print notes as it should, wait for callers
         rest.insert(0, "--no-such-option")
     return Attempt({"x.csv": b"id,text,codes\n"}, (verb, *rest))
+
+
+THINGS = st.sampled_from(
+    ["tfidf", "tfidf", "prior", "dictionary", "corpus", "corpus", "nothing", "x.csv", ".", "tfidf/manifest.json", "-"]
+)
+LISTED = {  # options of verbs that take a thing, each with a value that may be none of its own
+    "show": ["--json", "--plot=new.png", "--plot=new.txt", "--plot=deep/new.svg", "--code", "--top", "--prompt"],
+    "explain": ["--note", "--code", "--explainer", "--html=new.html", "--html=x.csv", "--html=deep/new.html"],
+    "relate": ["--recipe", "--set"],
+    "rank": ["--recipe", "--set", "--language-model=corpus", "--device"],
+    "pretrain": ["--text=x.csv", "--text=nothing", "--text-column", "--start=corpus", "--set", "--published=x.csv"],
+    "tune": ["--range", "--range=seed=1..2", "--range=seed=2..1", "--trials", "--measure", "--draw", "--set"],
+    "export": [],
+    "compare": ["--gold=x.csv", "--measure", "--rounds", "--seed", "--json", "--out=new"],
+    "study": ["--seeds", "--recipes", "--set", "--fit", "--choose", "--report"],
+    "recipe": ["--json", "--changed", "--set"],
+    "serve": ["--role", "--role=coder", "--store=x.csv", "--store=new.sqlite", "--export=new.jsonl", "--name"],
+}
+OUT = ("relate", "rank", "pretrain", "tune", "export", "study")
+
+
+@st.composite
+def handling(draw: st.DrawFn) -> Attempt:
+    """Verbs over things that are right but mostly not what the verb takes, with options of its own."""
+    verb = draw(st.sampled_from(sorted(LISTED)))
+    options = [
+        option if "=" in option or option in ("--json", "--changed") else f"{option}={draw(option_values)}"
+        for option in draw(st.lists(st.sampled_from(LISTED[verb] or ["--x"]), max_size=3))
+    ]
+    thing = [draw(THINGS)]
+    if verb in ("relate", "rank", "pretrain", "tune", "study") and thing == ["corpus"]:
+        thing = ["corpus/manifest.json"]  # a corpus would be worked on for seconds
+    if verb in ("tune", "study") and thing in (["x.csv"], ["."]):
+        thing = ["nothing"]  # two notes are enough for many fits in processes of their own
+    if verb == "study":
+        thing = [draw(st.sampled_from(["baselines", "rare", "leak", "x", ""])), "--corpus", *thing]
+    elif verb == "recipe":
+        thing = ["show", draw(st.one_of(st.sampled_from(["plant", "tfidf", "nothing", "x.csv"]), option_values))]
+    elif verb == "serve":
+        thing = draw(st.sampled_from([["keys", "add", "me"], ["keys", "add"], ["keys", "list"], ["audit"], ["keys"]]))
+    elif verb == "explain":
+        thing.append(draw(st.sampled_from(["x.csv", "x.csv", "-", "nothing"])))
+    elif verb == "compare":
+        thing.append(draw(THINGS))
+    if verb in OUT:
+        options += ["--out", draw(st.sampled_from(["new", "deep/new", "new.onnx", "x.csv", "tfidf"]))]
+    files = {"x.csv": f"id,text,codes\na,worda {CANARY} wordb,I10\nb,wordc {CANARY},E11.9\n".encode()}
+    return Attempt(files, (verb, *thing, *options), b"worda and wordb", quiet=verb != "explain")
 
 
 toml_values = st.one_of(

@@ -375,6 +375,43 @@ def test_sizes_that_no_memory_holds_are_one_line(folder: Path, capsys: pytest.Ca
     assert "not enough memory" in said(capsys, "run", "notes.csv", "--out", "run", *options)
 
 
+def test_an_option_that_a_part_does_not_have_is_told_before_anything_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "x.csv").write_text(TABLE)
+    told = said(capsys, "run", "x.csv", "--recipe", "plant-cnn", "--set", "encoder.sizes=9", "--out", "run")
+    assert "unknown option of encoder 'cnn'" in told
+    assert not (folder / "run").exists()
+
+
+def test_an_export_takes_the_place_of_no_other_kind_of_file(
+    folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "x.csv").write_text(TABLE)
+    assert "name it .onnx" in said(capsys, "export", coder_folder, "--out", "x.csv")
+    assert (folder / "x.csv").read_text() == TABLE
+
+
+@pytest.mark.parametrize(
+    ("column", "words"), [("--id-column", "column of ids"), ("--split-column", "column of splits")]
+)
+def test_texts_in_the_place_of_ids_and_splits_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], column: str, words: str
+) -> None:
+    (folder / "x.csv").write_text(TABLE.replace("fever", "high fever since one week and some more words"))
+    told = said(capsys, "prepare", "x.csv", "--out", "out", column, "text")
+    assert words in told
+    assert CANARY not in told
+
+
+def test_a_name_whose_bytes_are_no_utf_8_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = os.fsdecode(b"caf\xe9.csv")
+    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(40)]
+    (folder / name).write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
+    said(capsys, "run", name, "--recipe", "prior", "--out", "out", code=0)
+    load_corpus(folder / "out" / "corpus")
+
+
 def test_input_errors_are_value_errors() -> None:
     with pytest.raises(ValueError, match="wrap it in a list"):
         Coder("prior").fit("text", [["a"]])

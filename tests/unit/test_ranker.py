@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from plant.codes.codebook import CodeBook
 from plant.errors import RecipeError
 from plant.nn.planting.ranker import RANKERS, BilinearRanker, Ranker, TwoLayerRanker, start_from
 from plant.nn.planting.ranker_store import load_ranker, save_ranker
 from plant.recipe.schema import Rank
-from plant.relevance.store import CODES, VOCAB, Named
+from plant.relevance.store import Named, name_files
 from plant.steps.rank import rank
+from plant.text.vocab import Vocab
 from plant.train.ranker import finished, ranking_quality
 from plant.train.seed import seeded
 from tests.relevance_samples import small_relevance
@@ -164,8 +166,11 @@ def test_quality_does_not_depend_on_how_many_labels_are_looked_at_at_once() -> N
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_saved_ranker_comes_back_as_it_was(form: str, tmp_path: Path) -> None:
-    trained = rank(small_relevance(), replace(QUICK, form=form, hidden=3), seed=1)
-    save_ranker(Named(trained, {VOCAB: "words\n", CODES: ""}), tmp_path / "ranker")
+    relevance = small_relevance()
+    trained = rank(relevance, replace(QUICK, form=form, hidden=3), seed=1)
+    words = Vocab(tuple(f"word{number}" for number in range(relevance.n_tokens)))
+    files = name_files(words, CodeBook("other", relevance.codes, {}), relevance.codes)
+    save_ranker(Named(trained, files), tmp_path / "ranker")
     loaded = load_ranker(tmp_path / "ranker").thing
     assert (loaded.form, loaded.curve, loaded.parameters) == (trained.form, trained.curve, trained.parameters)
     np.testing.assert_array_equal(loaded.ndcg, trained.ndcg)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plant.cli import tracking
 from plant.cli.main import main
 from plant.steps.log import TrainingLog
 from plant.train.history import ClassifierEpoch
@@ -58,6 +59,23 @@ def test_a_run_is_told_to_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "n17" not in told
 
 
+def test_a_server_that_does_not_answer_is_one_line_and_the_run_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Silent(Recorder):
+        """Never answers."""
+
+        def start_run(self, run_name: str) -> Any:
+            raise ConnectionError("HTTPConnectionPool: wordb")
+
+    monkeypatch.setitem(sys.modules, "mlflow", Silent())
+    assert ended(tmp_path, "--mlflow", "http://nowhere") == 2
+    said = capsys.readouterr().err
+    assert "MLflow could not be told (ConnectionError); the run itself is whole" in said
+    assert "wordb" not in said
+    assert (tmp_path / "run" / "report" / "report.json").is_file()
+
+
 def test_a_missing_package_is_told_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,7 +85,16 @@ def test_a_missing_package_is_told_before_any_work(
     assert not (tmp_path / "run").exists()
 
 
-def test_tensorboard_is_told_of_epochs_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tensorboard_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tracking, "find_spec", lambda name: None)
+    assert ended(tmp_path, "--tensorboard") == 2
+    assert "pip install tensorboard" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_tensorboard_is_told_of_epochs_where_somebody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, float, int]] = []
 
     class Writer:
@@ -89,5 +116,7 @@ def test_tensorboard_is_told_of_epochs_where_it_is_installed(tmp_path: Path, mon
     module.SummaryWriter = Writer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
     epoch = ClassifierEpoch(2, "whole", 0.5, {"MAP": 0.25}, 1.0)
+    TrainingLog(tmp_path / "training.jsonl").write("plant-cnn", epoch)
+    assert told == []
     TrainingLog(tmp_path / "training.jsonl", tmp_path / "events").write("plant-cnn", epoch)
     assert told == [("loss", 0.5, 2), ("choosing notes/MAP", 0.25, 2), ("closed", 0.0, 0)]

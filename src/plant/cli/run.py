@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.cli.console import cut_sentence, languages_sentence, local_codes_sentence, print_table, progress, say
 from plant.cli.options import (
@@ -13,10 +14,13 @@ from plant.cli.options import (
     chosen_recipe,
 )
 from plant.cli.prepare import add_source_options, request_of
-from plant.cli.tracking import mlflow_of, tell_mlflow
+from plant.cli.tracking import check_tensorboard, mlflow_of, tell_mlflow
 from plant.errors import InputError
 from plant.recipe.reading import change_recipe, recipe_table
 from plant.recipe.schema import Recipe
+
+if TYPE_CHECKING:
+    from plant.steps.run import Run
 
 SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
 
@@ -31,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="replace a coder of another recipe that lies in RUN")  # fmt: skip
     add_device_option(parser)
     parser.add_argument("--mlflow", default="", metavar="URI",
-                        help="tell MLflow of knobs, figures and epochs (TensorBoard: RUN/events)")  # fmt: skip
+                        help="tell MLflow of knobs, figures and epochs")  # fmt: skip
+    parser.add_argument("--tensorboard", action="store_true", help="write the epochs for TensorBoard, to RUN/events")
     parser.add_argument("--json", action="store_true", help="print the measures as JSON")
     add_source_options(parser)
     add_plan_options(parser)
@@ -41,11 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     check_source(arguments.source_path)  # what is wrong is told before torch is there
-    from plant.evaluate.report.render import json_of, write_report
     from plant.steps.fit import needs_torch
     from plant.steps.run import run as run_all
 
     mlflow = mlflow_of() if arguments.mlflow else None
+    if arguments.tensorboard:
+        check_tensorboard()
     if not arguments.replace:
         check_same_recipe(out / "coder", recipe)
     device = chosen_device(arguments) if arguments.device or needs_torch(recipe) else "cpu"
@@ -53,24 +59,33 @@ def run(arguments: argparse.Namespace) -> None:
         name = Path(arguments.recipe).stem
         shared = Path(arguments.shared) if arguments.shared else None
         request = request_of(arguments)
-        done = run_all(request, recipe, out, name=name, shared=shared, device=device, progress=tell, notify=_notify)
-    if mlflow is not None:
+        events = out / "events" if arguments.tensorboard else None
+        done = run_all(request, recipe, out, name=name, shared=shared, events=events, device=device,
+                       progress=tell, notify=_notify)  # fmt: skip
+    tell_people(done, name, as_json=arguments.json)
+    if mlflow is not None:  # last: a server that does not answer costs nothing that was made
         tell_mlflow(mlflow, arguments.mlflow, done, recipe, name)
+
+
+def tell_people(done: "Run", name: str, *, as_json: bool) -> None:
+    """What was noticed on the way, where the coder lies, and its report, written and shown."""
+    from plant.evaluate.report.render import json_of, write_report
+
     if done.languages is not None:
         say(languages_sentence(done.languages.notes, done.languages.names))
     if sentence := local_codes_sentence(done.facts):
         say(sentence)
     if done.tokens_lost:
         say(cut_sentence(done.tokens_lost, done.notes_cut))
-    say(f"coder: {out / 'coder'}")
+    say(f"coder: {done.folder / 'coder'}")
     if done.report is None:
         say("no split is reported; name one with --report to measure this coder")
         return
-    if arguments.json:
+    if as_json:
         print(json_of(done.report), end="")
     else:
         print_measures(done.report, name)
-    say(f"report: {write_report(done.report, out / 'report')}")
+    say(f"report: {write_report(done.report, done.folder / 'report')}")
 
 
 def check_same_recipe(folder: Path, recipe: Recipe) -> None:

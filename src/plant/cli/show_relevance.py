@@ -55,6 +55,8 @@ def show_relevance(arguments: argparse.Namespace) -> None:
     """Print the best words of `--code`, then the ranker's nDCG by frequency bin; draw them with `--plot`."""
     from plant.relevance.store import load_relevance
 
+    if arguments.top < 1:
+        raise InputError(f"--top {arguments.top}: at least one word is shown")
     folder, ranker_folder = _folders(Path(arguments.path))
     named = load_relevance(folder)
     relevance = named.thing

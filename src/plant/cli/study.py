@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plant.cli.console import print_table, say
 from plant.cli.options import add_plan_options, check_source
-from plant.errors import InputError
+from plant.errors import InputError, quoted_path
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.recipe.reading import load_recipe
 
     check_source(arguments.corpus)
+    check_notes(arguments.corpus)
     for name in _named(arguments.recipes) if arguments.recipes else ():
         load_recipe(name)  # what is wrong is told before torch is there
     from plant.studies.claims import CLAIMS
@@ -38,6 +39,14 @@ def run(arguments: argparse.Namespace) -> None:
         _study_claim(arguments)
     else:
         _study_recipes(arguments)
+
+
+def check_notes(source: str) -> None:
+    """Refuse a source whose first note cannot be read: every run of the study would, in a process of its own."""
+    from plant.data.sources import open_source
+
+    if next(iter(open_source(source).notes()), None) is None:
+        raise InputError(f"{quoted_path(source)} holds no notes")
 
 
 def _study_claim(arguments: argparse.Namespace) -> None:

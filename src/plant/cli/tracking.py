@@ -1,6 +1,7 @@
-"""A run told to MLflow, where somebody asks for it: knobs, figures, and the epochs of networks. Nothing of a note."""
+"""A run told to MLflow or TensorBoard, where somebody asks: knobs, figures, epochs of networks; nothing of a note."""
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from plant.errors import InputError
@@ -22,18 +23,27 @@ def mlflow_of() -> Any:
     return mlflow
 
 
+def check_tensorboard() -> None:
+    """Tell that the package is missing before hours of work rather than in their first epoch."""
+    if find_spec("tensorboard") is None:
+        raise InputError("--tensorboard needs TensorBoard: pip install tensorboard")
+
+
 def tell_mlflow(mlflow: Any, uri: str, done: "Run", recipe: "Recipe", name: str) -> None:
     """Write one run: its recipe as parameters, its report and its epochs as metrics."""
     from plant.recipe.origins import flat
     from plant.recipe.reading import recipe_table
 
-    mlflow.set_tracking_uri(uri)
-    with mlflow.start_run(run_name=name):
-        mlflow.log_params({key: str(value)[:LONGEST] for key, value in flat(recipe_table(recipe))})
-        for measure, value in _figures(done).items():
-            mlflow.log_metric(measure.translate(NAME), value)
-        for measure, value, epoch in _epochs(done.coder.facts.get("history", {})):
-            mlflow.log_metric(measure.translate(NAME), value, step=epoch)
+    try:
+        mlflow.set_tracking_uri(uri)
+        with mlflow.start_run(run_name=name):
+            mlflow.log_params({key: str(value)[:LONGEST] for key, value in flat(recipe_table(recipe))})
+            for measure, value in _figures(done).items():
+                mlflow.log_metric(measure.translate(NAME), value)
+            for measure, value, epoch in _epochs(done.coder.facts.get("history", {})):
+                mlflow.log_metric(measure.translate(NAME), value, step=epoch)
+    except Exception as error:  # whatever a server, a proxy or a database has to complain of
+        raise InputError(f"MLflow could not be told ({type(error).__name__}); the run itself is whole") from error
 
 
 def _figures(done: "Run") -> Mapping[str, float]:

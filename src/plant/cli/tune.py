@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     check_source(arguments.source_path)
     from plant.data.store import load_corpus
+    from plant.evaluate.measures.table import measure
     from plant.recipe.reading import load_recipe
     from plant.steps.prepare import prepare_once
     from plant.steps.tune import read_knob, tune
@@ -35,6 +36,9 @@ def run(arguments: argparse.Namespace) -> None:
     out, knobs = Path(arguments.out), [read_knob(text) for text in arguments.ranges]
     check_apart(out, [arguments.source_path])
     recipe = load_recipe(arguments.recipe, arguments.overrides)
+    for changes in zip(*(knob.ends for knob in knobs), strict=True):  # told before anything is read and fitted
+        load_recipe(arguments.recipe, [*arguments.overrides, *changes])
+    measure(arguments.measure)
     with progress() as tell:
         made = prepare_once(request_of(arguments), out / "corpus", recipe, progress=tell)
         found = tune(

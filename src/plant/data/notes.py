@@ -6,8 +6,10 @@ from hashlib import blake2b
 from types import MappingProxyType
 
 from plant.codes.codebook import CodeBook
-from plant.errors import InputError, quoted
+from plant.errors import LONGEST_NAME, InputError, quoted
 from plant.types import Note, Span
+
+MOST_BLANKS_OF_AN_ID, MOST_WORDS_OF_A_SPLIT = 6, 3
 
 Spans = Mapping[str, tuple[Span, ...]]
 Skipped = Callable[[int, str], None]
@@ -78,11 +80,17 @@ def _check_names(note: Note) -> None:
     ):
         if not _encodable(name):
             raise InputError(f"the {what} of a note has half a surrogate pair: write it as UTF-8")
+    if len(note.split) > LONGEST_NAME or len(note.split.split()) > MOST_WORDS_OF_A_SPLIT:  # reports and cards name it
+        raise InputError(
+            f"the split of a note is a text of {len(note.split):,} characters: is this the column of splits?"
+        )
 
 
 def _check_id(identifier: str, seen: set[bytes]) -> None:
     if not identifier:
         raise InputError("a note has an empty id: give every note an id of its own")
+    if identifier.count(" ") > MOST_BLANKS_OF_AN_ID:  # every prediction would show it
+        raise InputError(f"the id of a note has {len(identifier.split()):,} words: is this the column of ids?")
     mark = digest(identifier)
     if mark in seen:
         raise InputError(f"two notes have the id {quoted(identifier)}: ids must differ in the whole source")

@@ -95,7 +95,7 @@ def _names(corpus: Corpus) -> dict[str, Sequence[str]]:
 
 def corpus_facts(corpus: Corpus, source: Source | None = None) -> dict[str, Any]:
     """What a person wants to know of a corpus first, and what names its splits."""
-    name = source.name if source else "notes"
+    name = source.name.encode(errors="replace").decode() if source else "notes"  # bytes of a file's name may be any
     notes = Counter(corpus.splits[number] for number in corpus.split)
     roles = Counter(Role(role).name.lower() for role in corpus.role)
     parts = [f"{corpus.splits[n]}:{Role(r).name.lower()}" for n, r in zip(corpus.split, corpus.role, strict=True)]

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from plant.codes.codebook import CodeBook
 from plant.codes.files import codebook_from_jsonl, codebook_to_jsonl
+from plant.errors import ArtifactError
+from plant.relevance.mutual_information import Form
 from plant.relevance.relevance import Relevance
 from plant.store.artifact import Manifest, open_artifact, save_artifact
-from plant.store.checks import check_length, check_numbers
+from plant.store.checks import check_count, check_finite, check_length, check_numbers, check_shape, well_formed
 from plant.store.keeper import Kind
 from plant.text.vocab import Vocab
 
@@ -61,16 +63,30 @@ def save_relevance(
 def load_relevance(path: Path | str) -> Named[Relevance]:
     """Open what `save_relevance` wrote; the lists are maps of the file."""
     artifact = open_artifact(path, KIND)
-    files = {name: artifact.text(name) for name in (VOCAB, CODES)}
-    relevance = Relevance(
-        codes=codebook_from_jsonl(files[CODES]).codes,
-        n_documents=artifact.manifest.facts["notes"],
-        form=artifact.manifest.facts["form"],
-        **{name: artifact.tensors[name] for name in ARRAYS},
-    )
-    check_length("tokens", relevance.tokens, len(relevance.codes))
+    with well_formed(path):
+        files = {name: artifact.text(name) for name in (VOCAB, CODES)}
+        relevance = Relevance(
+            codes=codebook_from_jsonl(files[CODES]).codes,
+            n_documents=check_count("notes", artifact.manifest.facts["notes"]),
+            form=artifact.manifest.facts["form"],
+            **{name: artifact.tensors[name] for name in ARRAYS},
+        )
+        named = Named(relevance, files)
+        _check(named)
+    return named
+
+
+def _check(named: Named[Relevance]) -> None:
+    """Refuse lists that do not belong together, or to the words and codes that name them."""
+    relevance, codes = named.thing, len(named.thing.codes)
+    check_length("tokens", relevance.tokens, codes)
     check_numbers("tokens", relevance.tokens, relevance.n_tokens, axes=2)
-    return Named(relevance, files)
+    check_shape("scores", relevance.scores, relevance.tokens.shape)
+    check_shape("label_counts", relevance.label_counts, (codes,), "iu")
+    check_shape("token_counts", relevance.token_counts, (len(named.vocab),), "iu")
+    check_finite({"scores": relevance.scores})
+    if relevance.form not in get_args(Form):
+        raise ArtifactError("the form of the folder's information is none that is known: make it again")
 
 
 RELEVANCE = Kind(KIND, save_relevance, load_relevance)

@@ -10,14 +10,14 @@ from plant.train.history import ClassifierEpoch
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """One JSON line per epoch, and the same for TensorBoard where it is installed.
+    """One JSON line per epoch, and the same for TensorBoard where a folder for its events is given.
 
     An epoch that is trained again, after a kill or with another recipe, takes the place of the one before and of those
     that came after it.
     """
 
     path: Path
-    events: Path
+    events: Path | None = None
 
     def write(self, member: str, epoch: ClassifierEpoch) -> None:
         """Write an epoch behind the earlier ones."""
@@ -25,17 +25,17 @@ class TrainingLog:
         kept = [line for line in written if _stays(line, member, epoch.number)]
         with atomic_file(self.path) as temporary:
             temporary.write_text("\n".join([*kept, json.dumps({"member": member, **asdict(epoch)})]) + "\n")
-        self._write_events(member, epoch)
+        if self.events is not None:
+            _write_events(self.events / member, epoch)
 
-    def _write_events(self, member: str, epoch: ClassifierEpoch) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            return
-        with SummaryWriter(str(self.events / member)) as writer:
-            writer.add_scalar("loss", epoch.loss, epoch.number)
-            for name, value in epoch.measures.items():
-                writer.add_scalar(f"choosing notes/{name}", value, epoch.number)
+
+def _write_events(folder: Path, epoch: ClassifierEpoch) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(folder)) as writer:
+        writer.add_scalar("loss", epoch.loss, epoch.number)
+        for name, value in epoch.measures.items():
+            writer.add_scalar(f"choosing notes/{name}", value, epoch.number)
 
 
 def _stays(line: str, member: str, number: int) -> bool:

@@ -16,6 +16,7 @@ from plant.recipe.schema import Pretrain
 from plant.steps.step import Step, Work
 from plant.steps.texts import FurtherText, needs_text, text_to_learn, text_to_measure
 from plant.store.artifact import Manifest, open_artifact
+from plant.store.checks import check_count, check_epochs, well_formed
 from plant.store.keeper import Kind
 from plant.text.vocab import Vocab
 from plant.train.language_model import LanguageModelEpoch, train_language_model
@@ -75,9 +76,12 @@ def load_pretrained(path: Path | str) -> Pretrained:
     """Read what `save_pretrained` wrote."""
     artifact = open_artifact(path, KIND)
     facts = artifact.manifest.facts
-    history = tuple(LanguageModelEpoch(**epoch) for epoch in facts.get("history", ()))
-    model = language_model_from(artifact)
-    return Pretrained(model, history, facts.get("tokens", 0), facts.get("held_out_text", False))
+    with well_formed(path):
+        check_epochs(facts.get("history", ()))
+        history = tuple(LanguageModelEpoch(**epoch) for epoch in facts.get("history", ()))
+        model = language_model_from(artifact)
+        tokens = check_count("tokens", facts.get("tokens", 0))
+    return Pretrained(model, history, tokens, bool(facts.get("held_out_text", False)))
 
 
 def new_language_model(vocab: Vocab, recipe: Pretrain) -> LanguageModel:

@@ -49,6 +49,7 @@ def run(
     *,
     name: str,
     shared: Path | None = None,
+    events: Path | None = None,
     device: str = "cpu",
     progress: Progress = silent,
     notify: Notify = unheard,
@@ -56,8 +57,9 @@ def run(
     """All steps from the notes to `out/coder` and the predictions of the reported notes.
 
     What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
+    Epochs are told to TensorBoard in `events` if given.
     """
-    plan_of(recipe)  # what a recipe has wrong is told before anything is read
+    list(plan_of(recipe))  # what a recipe has wrong is told before anything is read
     check_apart(out, [request.source])
     folder = shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
     made, corpus = _prepared(request, folder, recipe, progress)
@@ -66,7 +68,7 @@ def run(
     settings = WalkSettings(
         keeper=Shared(shared, keeper, own=("coder", "predictions")) if shared else keeper,
         device=device,
-        log=TrainingLog(out / "training.jsonl", out / "events").write,
+        log=TrainingLog(out / "training.jsonl", events).write,
         progress=progress,
         facts={"name": name, "splits": made.manifest.facts["split_manifest"]},
         processes=cores(),

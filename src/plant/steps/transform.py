@@ -27,6 +27,7 @@ from plant.recipe.schema import Masked, Recipe
 from plant.steps.step import Step, Work
 from plant.steps.texts import FurtherText, needs_text, text_to_learn, text_to_measure
 from plant.store.artifact import Manifest, is_artifact, open_artifact, save_artifact
+from plant.store.checks import check_epochs, check_finite, well_formed
 from plant.store.keeper import Kind
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json, train_wordpiece
 from plant.train.loop import Runtime
@@ -135,14 +136,17 @@ def load_transformed(path: Path | str) -> Transformed:
     artifact = open_artifact(path, KIND)
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in artifact.tensors.items()}
     facts = artifact.manifest.facts
-    transformer = Transformer(
-        config=json.loads(artifact.text("config.json")),
-        tokenizer=tokenizer_from_json(artifact.text("subwords.json")),
-        weights={name: tensor for name, tensor in tensors.items() if not name.startswith(POOLER)},
-        pooler={name.removeprefix(POOLER): t for name, t in tensors.items() if name.startswith(POOLER)},
-    )
-    history = tuple(MaskedEpoch(**epoch) for epoch in facts["history"])
-    return Transformed(transformer, history, facts["subwords"], facts["held_out_text"])
+    with well_formed(path):
+        check_finite(artifact.tensors)
+        check_epochs(facts["history"])
+        transformer = Transformer(
+            config=artifact.table("config.json"),
+            tokenizer=tokenizer_from_json(artifact.text("subwords.json")),
+            weights={name: tensor for name, tensor in tensors.items() if not name.startswith(POOLER)},
+            pooler={name.removeprefix(POOLER): t for name, t in tensors.items() if name.startswith(POOLER)},
+        )
+        history = tuple(MaskedEpoch(**epoch) for epoch in facts["history"])
+        return Transformed(transformer, history, facts["subwords"], facts["held_out_text"])
 
 
 def _start(view: TrainingView, shape: Mapping[str, Any], seed: int) -> Transformer:

@@ -44,6 +44,13 @@ class Knob:
             return f"{self.key}={trial.suggest_int(self.key, int(self.low), int(self.high), log=self.log)}"
         return f"{self.key}={trial.suggest_float(self.key, self.low, self.high, log=self.log)!r}"
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The overrides of its first and its last value."""
+        first, last = (self.choices[0], self.choices[-1]) if self.choices else (self.low, self.high)
+        values = (int(first), int(last)) if self.whole else (first, last)
+        return f"{self.key}={values[0]}", f"{self.key}={values[1]}"
+
 
 @dataclass(frozen=True)
 class Tuned:

@@ -13,6 +13,7 @@ from plant.recipe.schema import Vectors
 from plant.relevance.store import VOCAB, Named
 from plant.steps.step import Step, Work, always
 from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.checks import check_finite, check_shape, well_formed
 from plant.store.keeper import Kind
 from plant.train.streams import text_of
 from plant.train.word_vectors import train_word_vectors
@@ -50,7 +51,11 @@ def save_vectors(
 def load_vectors(path: Path | str) -> Named[NDArray[np.float32]]:
     """Read what `save_vectors` wrote."""
     artifact = open_artifact(path, KIND)
-    return Named(np.array(artifact.tensors["vectors"]), {VOCAB: artifact.text(VOCAB)})
+    with well_formed(path):
+        check_finite(artifact.tensors)
+        named = Named(np.array(artifact.tensors["vectors"]), {VOCAB: artifact.text(VOCAB)})
+        check_shape("vectors", named.thing, (len(named.vocab), named.thing.shape[1]))
+    return named
 
 
 def _make(work: Work) -> Named[NDArray[np.float32]]:

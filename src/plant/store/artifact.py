@@ -51,13 +51,16 @@ class Artifact:
         """A readable side file, one of those whose digests were checked."""
         if name not in self.manifest.files:
             raise ArtifactError(f"{self.path} lacks {name}: it is damaged, or no {self.manifest.kind} of this version")
-        return (self.path / name).read_text(encoding="utf-8")
+        try:
+            return (self.path / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ArtifactError(f"{self.path}: {name} is no UTF-8; make it again") from error
 
     def table(self, name: str) -> Any:
         """A side file of JSON."""
         try:
             return json.loads(self.text(name))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArtifactError(f"{self.path}: {name} is no JSON; make it again") from error
 
 
@@ -250,7 +253,7 @@ def _parsed_manifest(path: Path) -> Manifest:
         manifest = Manifest(**table)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(damaged) from error
-    if not _is_plain(manifest) or seal not in (None, _seal(table)):
+    if not _is_plain(manifest) or not manifest.files or seal not in (None, _seal(table)):
         raise ArtifactError(damaged)
     return manifest
 
@@ -275,7 +278,7 @@ def _texts(manifest: Manifest) -> list[Any]:
 
 
 def _seal(table: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_json(table).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_json(table).encode()).hexdigest()
 
 
 def _file_digest(path: Path) -> str:
@@ -284,7 +287,17 @@ def _file_digest(path: Path) -> str:
 
 
 def _json(content: Any) -> str:
-    return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    # a file name or an option whose bytes are no UTF-8 has lone surrogates, which JSON can only spell out
+    return text if text.isascii() or _encodes(text) else json.dumps(content, indent=2, sort_keys=True) + "\n"
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _sync(path: Path) -> None:

@@ -3,7 +3,7 @@
 A digest tells damage; it does not tell that a number points out of its table, which a kernel would follow.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,27 @@ def check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...], kinds: s
     """Refuse an array of another shape, or of another kind of values, which no kernel was made for."""
     if array.shape != shape or array.dtype.kind not in kinds:
         raise ArtifactError(f"{name} of the folder has another shape or type than it must have: make it again")
+
+
+def check_finite(tensors: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse weights one of which is no number: all that is computed with them would be none."""
+    for name, array in tensors.items():
+        if not bool(np.isfinite(array).all()):
+            raise ArtifactError(f"{name} of the folder has values that are no numbers: make it again")
+
+
+def check_count(name: str, value: Any) -> int:
+    """A fact that says how many there are."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ArtifactError(f"{name} of the folder is no number of things: make it again")
+    return value
+
+
+def check_epochs(epochs: Any) -> None:
+    """Refuse the history of a training that tells anything but numbers."""
+    values = [value for epoch in epochs for value in epoch.values()]
+    if not all(value is None or isinstance(value, (int, float)) for value in values):
+        raise ArtifactError("the history of the folder tells of other things than numbers: make it again")
 
 
 @contextmanager

@@ -156,9 +156,10 @@ def _spelled(code: str, system: str, where: str) -> str:
     try:
         return normalise(code, system)
     except CodeError as error:
-        if reads_like_a_name(code) and system in KNOWN_SYSTEMS:
+        if system in KNOWN_SYSTEMS and reads_like_a_name(code.replace(" ", "-", 1)):  # such as `OPS 5-470`
             return code
-        raise InputError(f"{where}: {error}") from error
+        column = "" if system not in KNOWN_SYSTEMS else ": is this the column of codes, and what parts them?"
+        raise InputError(f"{where}: {error}{column}") from error
 
 
 def _evidence(value: Any, system: str, where: str) -> Spans:

@@ -69,7 +69,12 @@ def takes(recipe: Recipe, change: str) -> bool:
 
 
 def asked_for(recipe: Recipe) -> frozenset[str]:
-    """What the parts of a recipe take, by name: `relevance`, `language_model`, ...; an error for an unknown part."""
+    """What the parts of a recipe take, by name: `relevance`, `language_model`, ...; an error for an unknown part.
+
+    Options that parts do not have are told, too: parts are built when hours of other steps are over.
+    """
+    for table, part in _parts(recipe):
+        table.check(part.name, part.options)
     return _with_sources(*(table.needs(part.name, part.options) for table, part in _parts(recipe)))
 
 

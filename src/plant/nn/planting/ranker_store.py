@@ -13,6 +13,7 @@ from torch import Tensor
 from plant.nn.planting.ranker import RANKERS, Ranker
 from plant.relevance.store import CODES, VOCAB, Named
 from plant.store.artifact import Manifest, open_artifact, save_artifact
+from plant.store.checks import check_finite, check_length, check_shape, well_formed
 from plant.store.keeper import Kind
 
 KIND = "ranker"
@@ -61,15 +62,22 @@ def save_ranker(
 def load_ranker(path: Path | str) -> Named[TrainedRanker]:
     """Read what `save_ranker` wrote; sizes are those of the tensors."""
     artifact = open_artifact(path, KIND)
-    facts = artifact.manifest.facts
-    weights = {
-        name.removeprefix(_WEIGHTS): torch.from_numpy(np.array(array))
-        for name, array in artifact.tensors.items()
-        if name.startswith(_WEIGHTS)
-    }
-    ranker, curve = ranker_from(weights, facts["form"]), tuple(facts["curve"])
-    trained = TrainedRanker(ranker, facts["form"], curve, np.array(artifact.tensors["ndcg"]))
-    return Named(trained, {name: artifact.text(name) for name in (VOCAB, CODES)})
+    with well_formed(path):
+        check_finite(artifact.tensors)
+        facts = artifact.manifest.facts
+        weights = {
+            name.removeprefix(_WEIGHTS): torch.from_numpy(np.array(array))
+            for name, array in artifact.tensors.items()
+            if name.startswith(_WEIGHTS)
+        }
+        ranker, curve = ranker_from(weights, facts["form"]), tuple(map(float, facts["curve"]))
+        trained = TrainedRanker(ranker, facts["form"], curve, np.array(artifact.tensors["ndcg"]))
+        named = Named(trained, {name: artifact.text(name) for name in (VOCAB, CODES)})
+        check_shape("ndcg", trained.ndcg, (len(named.codebook.codes), len(CUTOFFS)))
+        check_shape("label_vectors", artifact.tensors[f"{_WEIGHTS}label_vectors"], tuple(ranker.label_vectors.shape))
+        check_length("label_vectors", ranker.label_vectors.detach().numpy(), len(named.codebook.codes))
+        check_length("token_vectors", ranker.token_vectors.detach().numpy(), len(named.vocab))
+    return named
 
 
 RANKER = Kind(KIND, save_ranker, load_ranker)
