@@ -176,6 +176,10 @@ def test_a_bug_is_told_by_its_name_and_where_its_traceback_is(tmp_path: Path) ->
     assert last_words(tmp_path) == "plant: no such file"
 
 
+def test_a_run_that_failed_before_it_said_anything_has_no_last_words(tmp_path: Path) -> None:
+    assert last_words(tmp_path) == "without a word"
+
+
 def locked(log: Path) -> bool:
     """Whether a run writes this log."""
     try:

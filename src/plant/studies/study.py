@@ -149,7 +149,8 @@ def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> f
 def last_words(folder: Path) -> str:
     """The last line of a run's log; where it ends in a traceback, the line that names the error, and where to look."""
     log = folder / "run.log"
-    _, traceback, after = log.read_text(encoding="utf-8").strip().rpartition(TRACEBACK)
+    said = log.read_text(encoding="utf-8") if log.is_file() else ""  # what fails at once has not begun a log
+    _, traceback, after = said.strip().rpartition(TRACEBACK)
     if traceback:
         error = next((line for line in after.splitlines() if line and not line.startswith(" ")), "an error")
         return f"{error} (a bug: its traceback is in {log})"

@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from plant.train.checkpoint import resume_training, save_training
 from plant.train.schedule import constant
-from plant.train.seed import seeded
+from plant.train.seed import seed_of, seeded
 from plant.types import Progress, silent
 
 Batch = TypeVar("Batch")
@@ -33,7 +34,7 @@ class Runtime(Generic[Logged]):
 
 @dataclass(frozen=True)
 class State(Generic[Record]):
-    """Where a training is; with the tensors and the random state of a checkpoint, all that is needed to go on."""
+    """Where a training is; with the tensors of a checkpoint and the seed, all that is needed to go on."""
 
     epoch: int = 0  # epochs that are done
     step: int = 0  # batches done in this epoch, of `steps`
@@ -122,7 +123,7 @@ class Trainer(Generic[Record]):
         A checkpoint with another `fingerprint` is one of another training, and not gone on from.
         """
         with seeded(seed):
-            return _Training(self, task, runtime, fingerprint).run()
+            return _Training(self, task, runtime, seed, fingerprint).run()
 
 
 @dataclass
@@ -132,6 +133,7 @@ class _Training(Generic[Batch, Record]):
     trainer: Trainer[Record]
     task: Task[Batch, Record]
     runtime: Runtime[Record]
+    seed: int
     fingerprint: str
     state: State[Record] = field(default_factory=State)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
@@ -171,6 +173,7 @@ class _Training(Generic[Batch, Record]):
         earlier = (self.state.epoch - first) * len(batches)  # steps of the phase
         for step in range(self.state.step, len(batches)):
             self._set_learning_rates(earlier + step, phase.epochs * len(batches))
+            torch.manual_seed(seed_of(self.seed, self.state.epoch, step))  # the caller's state is kept by `fit`
             loss = self.task.training_step(batches[step])
             complete = (step + 1) % self.trainer.accumulate == 0
             if complete or step + 1 == len(batches):
