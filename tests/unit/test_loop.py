@@ -13,6 +13,8 @@ from plant.train.checkpoint import load_checkpoint, save_checkpoint
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
 from plant.train.schedule import one_cycle
 from plant.train.seed import seeded
+from plant.train.statistics import RunningStatistics
+from plant.train.together import ALONE
 
 BATCHES = 3
 POINTS = torch.linspace(-1, 1, 4 * BATCHES).reshape(BATCHES, 4, 1)
@@ -270,3 +272,20 @@ def test_a_checkpoint_whose_random_numbers_ran_on_is_not_gone_on_from(tmp_path: 
     save_checkpoint(tmp_path / "checkpoint", found.tensors, {k: v for k, v in found.state.items() if k != "format"})
     fitted(again, runtime=runtime)
     assert len(again.rates) == ALL_STEPS
+
+
+def test_running_means_move_as_torch_moves_them() -> None:
+    """Two micro-batches an update, three uses in one of them, and a module that is never used."""
+    plain, ours = (nn.Sequential(nn.BatchNorm1d(3), nn.BatchNorm1d(2, momentum=0.3)) for _ in range(2))
+    statistics = RunningStatistics.of(ours)
+    for _ in range(4):
+        for number, uses in ((0, 1), (1, 3)):
+            inputs = [torch.randn(5, 3) for _ in range(uses)]
+            for one in inputs:
+                plain[0](one)
+            with statistics.micro_batch(number):
+                for one in inputs:
+                    ours[0](one)
+        statistics.update(ALONE, micro_batches=2)
+    for name, tensor in plain.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], tensor)
