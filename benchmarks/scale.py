@@ -1,18 +1,27 @@
 """What work on many processes and machines costs and gains, as ratios in one run.
 
-    python benchmarks/scale.py [merge] [--json]      without a name, all of them
+    python benchmarks/scale.py [merge] [predict] [train] [--json]      without a name, all of them
 
 CPU seconds of all processes; wall time tells something only on a machine that does nothing else.
 
 - merge: the counts of two shards of notes added by walking along their rows, against the sum by sorting that it
   replaced (`np.unique` over all pairs).
+- predict: shards of demo notes with evidence, by one process (0) and by `--workers` 1, 2 and 4, whole commands; `start`
+  is what a command costs that finds all shards done. The bytes must be the same.
+- train: `plant run` of one classifier by one process and by two that share its updates, whole commands; the tensors of
+  the coders must be the same bit for bit.
 """
 
 import argparse
 import json
 import os
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -57,7 +66,74 @@ def cpu(work: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-PARTS: dict[str, Callable[[], dict[str, float]]] = {"merge": merge}
+def plant(*arguments: str) -> tuple[float, float]:
+    """CPU and wall seconds of a `plant` command with all processes that it starts."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run([sys.executable, "-m", "plant", *arguments], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent, time.monotonic() - begun
+
+
+def write_notes(folder: Path, count: int, shards: int) -> None:
+    """Demo notes in one file to fit on, and in shards to predict."""
+    from plant.data.sources import open_source
+
+    notes = [note for _, note in zip(range(count), open_source("demo").notes(), strict=False)]
+    rows = [
+        {"id": n.id, "text": n.text, "codes": list(n.codes), "split": ("train", "train", "dev")[place % 3]}
+        for place, n in enumerate(notes)
+    ]
+    (folder / "notes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "shards").mkdir()
+    for number in range(shards):
+        some = [json.dumps({"id": row["id"], "text": row["text"]}) + "\n" for row in rows[number::shards]]
+        (folder / "shards" / f"part{number}.jsonl").write_text("".join(some), encoding="utf-8")
+
+
+SMALL = ("fit.epochs=2", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=2")
+
+
+def fit(folder: Path, out: str, *options: str) -> tuple[float, float]:
+    changes = [word for change in SMALL for word in ("--set", change)]
+    notes = str(folder / "notes.jsonl")
+    return plant("run", notes, "--recipe", "plant-demo", "--out", str(folder / out), *changes, *options)
+
+
+def predict() -> dict[str, float]:
+    """A coder of PLANT over eight shards."""
+    figures: dict[str, float] = {}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_notes(folder, NOTES, shards=8)
+        fit(folder, "run")
+        common = ("predict", str(folder / "run" / "coder"), str(folder / "shards"), "--out")
+        for workers in (0, 1, 2, 4):
+            out, options = folder / f"out{workers}", ("--workers", str(workers)) if workers else ()
+            (spent, wall), (start, _) = (plant(*common, str(out), *options) for _ in range(2))
+            figures |= {f"cpu_s_{workers}": spent, f"start_cpu_s_{workers}": start, f"wall_s_{workers}": wall}
+            assert contents(out) == contents(folder / "out0")
+    return figures | {f"cpu_ratio_{workers}": figures[f"cpu_s_{workers}"] / figures["cpu_s_0"] for workers in (1, 2, 4)}
+
+
+def train() -> dict[str, float]:
+    """The same updates by one process and by two."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_notes(folder, NOTES, shards=1)
+        one, one_wall = fit(folder, "one")
+        two, two_wall = fit(folder, "two", "--workers", "2")
+        coders = [folder / run / "coder" / "tensors.safetensors" for run in ("one", "two")]
+        assert coders[0].read_bytes() == coders[1].read_bytes()
+    return {"one_cpu_s": one, "two_cpu_s": two, "cpu_ratio": two / one, "one_wall_s": one_wall, "two_wall_s": two_wall}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+NOTES = 240
+PARTS: dict[str, Callable[[], dict[str, float]]] = {"merge": merge, "predict": predict, "train": train}
 
 
 def main() -> None:

@@ -13,9 +13,11 @@ import pytest
 import torch
 from torch import nn
 
+from plant.cli.run import _without_workers
 from plant.errors import InputError
 from plant.nn.parts.table import ENCODERS
-from plant.train.together import ALONE, Ranked, check_size
+from plant.train.together import ALONE, OWN_STORE, Ranked, check_size, ranked
+from tests.made_up import notes_of
 
 READ_WORDS = [name for name in ENCODERS.builders if name not in ("none", "transformer")]
 ROOT = Path(__file__).parents[2]
@@ -76,7 +78,7 @@ def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path: Path, k
     launch = ["torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "2"]
     rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--local-addr", "127.0.0.1"]
     program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), "cnn", "2"]
-    environment = {**os.environ, "PLANT_KILL": kill, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    environment = {**os.environ, "PLANT_KILL": kill, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", OWN_STORE: "1"}
     command = [sys.executable, "-m", *launch, *rendezvous, *program]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -120,3 +122,36 @@ def test_a_gradient_that_is_missing_here_is_zero_and_missing_everywhere_it_stays
         process.join()
     for rank in range(2):
         assert json.loads((tmp_path / str(rank)).read_text()) == [[[3.0, 5.0], [5.0, 6.0], None], [1.0, 1.0]]
+
+
+def test_a_launcher_whose_restarts_would_hang_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes found the addresses of the dead in a store that outlived them."""
+    for name, value in (
+        ("WORLD_SIZE", "2"),
+        ("TORCHELASTIC_MAX_RESTARTS", "3"),
+        ("TORCHELASTIC_USE_AGENT_STORE", "True"),
+    ):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f"would hang after a restart: set {OWN_STORE}=1"), ranked():
+        pass
+
+
+def test_processes_are_not_told_again_how_many_they_are() -> None:
+    words = ["run", "notes.csv", "--workers", "2", "--out", "x", "--workers=3", "--set", "fit.accumulate=2"]
+    assert _without_workers(words) == ["run", "notes.csv", "--out", "x", "--set", "fit.accumulate=2"]
+
+
+@pytest.mark.slow
+def test_a_run_with_workers_leaves_the_coder_of_one_process(tmp_path: Path) -> None:
+    """Called again, with the coder there, the processes find nothing to train."""
+    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(60)]
+    (tmp_path / "notes.csv").write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
+    changes = ("fit.epochs=2", "fit.accumulate=2", "fit.batch=4", "rank.epochs=2", "prepare.min_count=1",
+               "encoder.filters=8", "encoder.embedding=8")  # fmt: skip
+    options = ["--recipe", "plant-demo", *(word for change in changes for word in ("--set", change))]
+    for out, workers in (("one", ()), ("two", ("--workers", "2")), ("two", ("--workers", "2"))):
+        command = ["run", str(tmp_path / "notes.csv"), "--out", str(tmp_path / out), *workers, *options]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, "-m", "plant", *command], env=environment, check=True, timeout=500)
+    one, two = ((tmp_path / out / "coder" / "tensors.safetensors").read_bytes() for out in ("one", "two"))
+    assert one == two

@@ -1,5 +1,6 @@
 """How often tokens and labels meet: document counts of pairs, for some labels at a time, that can be added."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,6 +94,20 @@ def incidence(documents: Documents, *, n_tokens: int, n_labels: int) -> Incidenc
         document_starts=offsets(documents.label_counts(n_labels)),
         documents=labelled[np.argsort(documents.labels, kind="stable")],
         token_counts=token_counts,
+    )
+
+
+def joined(parts: Sequence[Incidence]) -> Incidence:
+    """The incidence of all notes from those of shards, in their order; the same as if they had been read as one."""
+    before = offsets([part.n_documents for part in parts])
+    labels = np.concatenate([owners(part.document_starts) for part in parts])
+    documents = np.concatenate([part.documents + base for part, base in zip(parts, before, strict=False)])
+    return Incidence(
+        token_starts=offsets(np.concatenate([np.diff(part.token_starts) for part in parts])),
+        tokens=np.concatenate([part.tokens for part in parts]),
+        document_starts=offsets(np.bincount(labels, minlength=parts[0].n_labels)),
+        documents=documents[np.argsort(labels, kind="stable")].astype(np.int32),
+        token_counts=np.sum([part.token_counts for part in parts], axis=0),
     )
 
 

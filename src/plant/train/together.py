@@ -20,6 +20,7 @@ from torch import Tensor, distributed, nn
 from plant.errors import InputError
 
 PATIENCE = timedelta(minutes=30)  # for the slowest process: validation, or reading all notes once
+OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # with 1, each start of torchrun's processes has a store of its own
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -151,6 +152,7 @@ def ranked(device: str = "cpu", *, exact: bool = False) -> Iterator[Together]:
     if not is_ranked():
         yield ALONE
         return
+    _check_restarts()
     if os.environ.get("MASTER_ADDR", "") in LOOPBACK:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # in containers the host's name often leads nowhere
     mine = not distributed.is_initialized()
@@ -161,6 +163,13 @@ def ranked(device: str = "cpu", *, exact: bool = False) -> Iterator[Together]:
     finally:
         if mine:
             distributed.destroy_process_group()
+
+
+def _check_restarts() -> None:
+    """Refuse a launcher whose restarts would wait for ever: its store keeps the addresses of the dead processes."""
+    restarts = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
+    if restarts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        raise InputError(f"torchrun would hang after a restart: set {OWN_STORE}=1 on all machines, or --max-restarts 0")
 
 
 def check_size(together: Together, accumulate: int) -> None:
