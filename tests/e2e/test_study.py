@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from plant.cli.main import main
+from plant.cluster.local import Local
 from plant.errors import InputError, RecipeError
 from plant.recipe.reading import named_recipes
 from plant.steps.log import TrainingLog
@@ -65,6 +66,18 @@ def in_this_process(arguments: Sequence[str], log: Path) -> float | None:
 @pytest.fixture(scope="module")
 def done(folder: Path) -> Study:
     return studied(folder, RECIPES, SEEDS, call=in_this_process)[0]
+
+
+@pytest.mark.usefixtures("done")
+def test_runs_side_by_side_end_in_the_same_bits(folder: Path, tmp_path: Path) -> None:
+    """The broken one is told, and stops nobody."""
+    source, said = str(folder / "notes.csv"), list[str]()
+    recipes = ("prior", str(folder / "broken.toml"))
+    result = study(recipes, (1,), source, PLAN, tmp_path, overrides=TINY, say=said.append, pool=Local(2))
+    apart, alone = (read_manifest(out / "prior-seed1" / "coder").digest for out in (tmp_path, folder / "out"))
+    assert apart == alone
+    assert result.failed == (f"{folder / 'broken.toml'}, seed 1",)
+    assert any("failed" in line and "gone.tsv" in line for line in said)
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +187,10 @@ def test_a_bug_is_told_by_its_name_and_where_its_traceback_is(tmp_path: Path) ->
     assert last_words(tmp_path) == f"RuntimeError: sizes differ (a bug: its traceback is in {tmp_path / 'run.log'})"
     (tmp_path / "run.log").write_text("reading notes\nplant: no such file\n")
     assert last_words(tmp_path) == "plant: no such file"
+
+
+def test_a_run_that_failed_before_it_said_anything_has_no_last_words(tmp_path: Path) -> None:
+    assert last_words(tmp_path) == "without a word"
 
 
 def locked(log: Path) -> bool:

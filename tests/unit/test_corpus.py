@@ -1,6 +1,7 @@
 """A corpus holds every note, and its doors let through only what they should."""
 
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from plant.data.corpus import Corpus, Documents, Role, TrainingView, held_out, t
 from plant.data.roles import Plan, parse_plan
 from plant.data.store import load_corpus, save_corpus
 from plant.errors import InputError
+from plant.store.artifact import open_artifact, save_artifact
 from plant.text.tokenizer import tokenize
 from plant.types import Note, Span
 from tests.made_up import corpus_of, notes_of
@@ -162,3 +164,16 @@ def test_no_notes_and_no_codes_are_refused() -> None:
         corpus_of([])
     with pytest.raises(InputError, match="has a code"):
         corpus_of([Note("a", "word", (), "train")])
+
+
+def test_a_corpus_of_earlier_versions_keeps_its_ids_and_groups(tmp_path: Path) -> None:
+    corpus = corpus_of([replace(note, group=f"p{number}") for number, note in enumerate(notes_of(20))])
+    save_corpus(corpus, tmp_path / "new", recipe={})
+    new = open_artifact(tmp_path / "new")
+    names = {"ids": list(corpus.documents.ids), "groups": list(corpus.groups), **new.table("documents.json")}
+    tensors = {name: array for name, array in new.tensors.items() if not name.startswith(("ids", "groups"))}
+    files = {name: new.text(name) for name in ("vocab.txt", "codebook.jsonl")} | {"documents.json": json.dumps(names)}
+    save_artifact(tmp_path / "old", "corpus", tensors=tensors, files=files, facts=new.manifest.facts)
+    for path in ("new", "old"):
+        found = load_corpus(tmp_path / path)
+        assert (found.documents.ids, found.groups) == (corpus.documents.ids, corpus.groups)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from plant.store import fingerprint as fingerprints
 from plant.store.artifact import open_artifact, save_artifact
 from plant.store.fingerprint import fingerprint
-from plant.store.keeper import InFolder, Keeper, Kind, Origin, Shared
+from plant.store.keeper import Following, InFolder, Keeper, Kind, Origin, Shared
 
 KIND = "numbers"
 
@@ -80,3 +81,13 @@ def test_a_large_file_is_known_by_its_time(tmp_path: Path, monkeypatch: pytest.M
     before = fingerprint(str(notes))
     os.utime(notes, ns=(0, 0))
     assert fingerprint(str(notes)) != before
+
+
+def test_a_helper_waits_for_what_another_keeps_and_keeps_nothing_of_its_own(tmp_path: Path) -> None:
+    leader = InFolder(tmp_path)
+    later = threading.Timer(0.2, kept, (leader, {"seed": "1"}, 7))
+    later.start()
+    assert kept(Following(leader, helps=("coder",)), {"seed": "1"}, 8) == 7
+    later.join()
+    assert kept(Following(leader, helps=("number",)), {"seed": "1"}, 9) == 9
+    assert kept(leader, {"seed": "1"}, 10) == 7

@@ -9,10 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from plant.train.checkpoint import load_checkpoint
+from plant.train.checkpoint import load_checkpoint, save_checkpoint
 from plant.train.loop import Phase, Runtime, State, StateDicts, Trainer, early_stopping
 from plant.train.schedule import one_cycle
 from plant.train.seed import seeded
+from plant.train.statistics import RunningStatistics
+from plant.train.together import ALONE
 
 BATCHES = 3
 POINTS = torch.linspace(-1, 1, 4 * BATCHES).reshape(BATCHES, 4, 1)
@@ -244,3 +246,46 @@ def test_the_random_state_of_the_caller_is_left_alone(tmp_path: Path) -> None:
     for _ in range(2):  # the second goes on from a checkpoint, which holds a random state
         fitted(ToyTask(), runtime=runtime)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_a_step_draws_does_not_depend_on_the_steps_before() -> None:
+    drawn: dict[int, list[float]] = {}
+
+    class Drawing(ToyTask):
+        def training_step(self, points: Tensor) -> float:
+            drawn.setdefault(len(self.rates), []).append(float(torch.rand(())))
+            if self.accumulate == 2:
+                torch.rand(5)  # as a longer note would
+            return super().training_step(points)
+
+    for accumulate in (1, 2):
+        fitted(Drawing(accumulate=accumulate))
+    assert all(first == second for first, second in drawn.values())
+    assert len({first for first, _ in drawn.values()}) == ALL_STEPS
+
+
+def test_a_checkpoint_whose_random_numbers_ran_on_is_not_gone_on_from(tmp_path: Path) -> None:
+    runtime = Runtime[ToyEpoch](tmp_path / "checkpoint")
+    fitted(ToyTask(), runtime=runtime)
+    found, again = load_checkpoint(tmp_path / "checkpoint"), ToyTask()
+    assert found is not None
+    save_checkpoint(tmp_path / "checkpoint", found.tensors, {k: v for k, v in found.state.items() if k != "format"})
+    fitted(again, runtime=runtime)
+    assert len(again.rates) == ALL_STEPS
+
+
+def test_running_means_move_as_torch_moves_them() -> None:
+    """Two micro-batches an update, three uses in one of them, and a module that is never used."""
+    plain, ours = (nn.Sequential(nn.BatchNorm1d(3), nn.BatchNorm1d(2, momentum=0.3)) for _ in range(2))
+    statistics = RunningStatistics.of(ours)
+    for _ in range(4):
+        for number, uses in ((0, 1), (1, 3)):
+            inputs = [torch.randn(5, 3) for _ in range(uses)]
+            for one in inputs:
+                plain[0](one)
+            with statistics.micro_batch(number):
+                for one in inputs:
+                    ours[0](one)
+        statistics.update(ALONE, micro_batches=2)
+    for name, tensor in plain.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], tensor)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from plant.cli.show_relevance import show_relevance
+from plant.cluster.local import Local
+from plant.cluster.relate import by_workers
 from plant.data.corpus import TrainingView
 from plant.errors import InputError
 from plant.nn.planting.ranker_store import save_ranker
@@ -132,3 +134,13 @@ def test_relevance_without_a_ranker_is_shown_alone(run_folder: Path, capsys: pyt
 def test_a_code_that_no_fitted_note_has_is_a_clear_error(run_folder: Path) -> None:
     with pytest.raises(InputError, match="'C99'"):
         show_relevance(shown(run_folder, code="C99"))
+
+
+def test_workers_find_the_lists_of_one_process_and_leave_nothing(tmp_path: Path) -> None:
+    view = random_view(4, n_documents=80, n_tokens=40)
+    recipe, digests = Relate(keep=6, named=2.0), set()
+    for name, find in {"alone": None, "apart": by_workers(Local(2), tmp_path / "relevance")}.items():
+        found = relate(view, recipe, find=find)
+        digests.add(save_relevance(named(found, view), tmp_path / name).digest)
+    assert len(digests) == 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["alone", "apart"]

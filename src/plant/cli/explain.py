@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.cli.console import say
-from plant.cli.predict import Cut, add_coder_options, check_explainer, coder_folder
+from plant.cli.predict import add_coder_options, check_explainer, coder_folder, tell_cut
+from plant.cluster.coding import Cut
 from plant.store.artifact import atomic_file, check_apart
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     [note] = cut.watched([note])
     prediction = _explained(coder, note, arguments)
     print(terminal_text(note.text, shown_in_terminal(prediction, arguments.code)))
-    cut.tell()
+    tell_cut(cut.tokens, cut.notes)
     if arguments.html:
         with atomic_file(Path(arguments.html)) as temporary:
             temporary.write_text(html_page(note.text, prediction), encoding="utf-8")

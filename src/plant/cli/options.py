@@ -1,11 +1,18 @@
 """Options that several verbs share."""
 
 import argparse
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.errors import InputError, quoted_path
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from plant.cluster.pool import Pool
 
 
 def add_recipe_options(parser: argparse.ArgumentParser, *, default: str = "plant", named: bool = True) -> None:
@@ -51,3 +58,19 @@ def check_source(name: str) -> None:
     """Refuse notes that are not there, before anything heavy is imported."""
     if name != "demo" and not Path(name).exists():
         raise InputError(f"there is no file or folder {quoted_path(Path(name))!r} ('demo' is the embedded corpus)")
+
+
+def add_pool_options(parser: argparse.ArgumentParser) -> None:
+    """`--workers` and `--cluster`: where work runs, which changes no result."""
+    parser.add_argument("--workers", type=int, metavar="N",
+                        help="work in so many processes: of this machine, or of the cluster")  # fmt: skip
+    parser.add_argument("--cluster", default="", metavar="ADDRESS",
+                        help="work on the machines of a Ray cluster: auto (the one that runs here), host:port or "
+                        "ray://host:port; by itself $PLANT_CLUSTER")  # fmt: skip
+
+
+def chosen_pool(arguments: argparse.Namespace) -> "AbstractContextManager[Pool]":
+    """The pool that the options name, or the environment; without both, this process."""
+    from plant.cluster.pool import pool_of
+
+    return pool_of(arguments.cluster or os.environ.get("PLANT_CLUSTER", ""), workers=arguments.workers)

@@ -3,33 +3,29 @@
 import argparse
 import json
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from plant.cli.console import cut_sentence, progress, say
-from plant.cli.tables import check_kind
+from plant.cli.options import add_pool_options, chosen_pool
+from plant.cluster.coding import Coding, Cut, coded, opened_coder
 from plant.errors import InputError, unknown
-from plant.formats.brat import CONFIGURATION, TABLE, Names, marks
-from plant.formats.fhir import bundle
-from plant.formats.lines import as_json, header, rows
-from plant.recipe.schema import Prepare
-from plant.store.artifact import atomic_file, atomic_folder, check_apart
-from plant.types import Note, Prediction, Progress
+from plant.formats.tables import KINDS, check_kind
+from plant.formats.written import SUFFIXES, lines_of, write_brat, write_coded
+from plant.store.artifact import atomic_file, check_apart
 
-FORMATS = ("jsonl", "csv", "brat", "fhir")
-Coded = tuple[Note, Prediction]
+FORMATS = ("jsonl", "parquet", "csv", "brat", "fhir")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_coder_options(parser)
-    parser.add_argument("--out", metavar="FILE", help="a .jsonl or .parquet file (default: standard output); of other "
-                        "formats any file, of brat a folder")  # fmt: skip
+    add_coder_options(parser, many=True)
+    parser.add_argument("--out", metavar="FILE|DIR",
+                        help="a .jsonl or .parquet file (default: standard output); of other formats any file, of "
+                        "brat a folder; of several files of notes a folder")  # fmt: skip
     parser.add_argument("--format", default="jsonl", choices=FORMATS,
-                        help="jsonl (default); csv: a row for each code; brat: a folder of texts with marks; fhir: a "
-                        "Bundle (R4) of accepted codes in a line for each note")  # fmt: skip
+                        help="jsonl (default); parquet; csv: a row for each code; brat: a folder of texts with marks; "
+                        "fhir: a Bundle (R4) of accepted codes in a line for each note")  # fmt: skip
     parser.add_argument("--skip-bad", metavar="FILE", help="pass over notes that cannot be read, such as empty ones, "
                         "and write which and why into this file")  # fmt: skip
     parser.add_argument("--top", type=int, default=15, help="codes per note besides the accepted ones (default: 15)")
@@ -42,141 +38,130 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run in 8-bit integers, nearly the same (coders with an awd-lstm encoder only)",
     )
+    add_pool_options(parser)
 
 
-def add_coder_options(parser: argparse.ArgumentParser) -> None:
-    """The coder, the notes, and how to explain."""
+def add_coder_options(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
+    """The coder, the notes, and how to explain; with `many`, notes may be several files, patterns and folders."""
     parser.add_argument("coder", metavar="CODER", help="folder of a coder: RUN/coder")
-    parser.add_argument("notes", metavar="NOTES", nargs="?", default="-",
-                        help="jsonl, csv, tsv, parquet (also .gz), a .txt file, or - for standard input")  # fmt: skip
+    parser.add_argument("notes", metavar="NOTES", nargs="*" if many else "?", default=["-"] if many else "-",
+                        help="jsonl, csv, tsv, parquet (also .gz), a .txt file, or - for standard input"
+                        + "; several files, a pattern or a folder are shards: one output for each" * many)  # fmt: skip
     parser.add_argument("--text-column", default="", help="column of the texts")
     parser.add_argument("--id-column", default="", help="column of the notes' ids")
     parser.add_argument("--explainer", default="", help="how evidence is found; `plant parts` lists the ways")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.coder import Coder
-    from plant.data.sources.bare import read_texts
+    from plant.cluster.predict import is_many
 
     if arguments.top < 0:
         raise InputError(f"--top {arguments.top}: a number of codes, 0 for the accepted ones alone")
     if arguments.no_evidence and (arguments.cues or arguments.heed_cues):
         raise InputError("--cues and --heed-cues look around evidence: leave --no-evidence out")
     check_explainer(arguments.explainer)
+    if is_many(arguments.notes) or arguments.workers is not None or arguments.cluster:
+        _run_shards(arguments)
+    else:
+        _run_one(arguments, *arguments.notes)
+
+
+def _run_shards(arguments: argparse.Namespace) -> None:
+    from plant.cluster.predict import find_shards, predict_shards
+
+    if arguments.format not in SUFFIXES:
+        raise InputError(
+            f"--format {arguments.format} is a folder of its own: name one file of notes, without --workers"
+        )
+    if not arguments.out or Path(arguments.out).is_file() or Path(arguments.out).suffix in KINDS:
+        raise InputError("notes in shards are written to a folder: name it with --out")
+    shards = find_shards(arguments.notes)
+    check_apart(arguments.out, [name for name in arguments.notes if Path(name).is_dir()])
+    coder = coder_folder(arguments.coder)
+    with chosen_pool(arguments) as pool, progress() as tell:
+        done = predict_shards(coder, shards, Path(arguments.out), _coding(arguments), pool, progress=tell)
+    there = f" ({done.unchanged:,} were there already)" if done.unchanged else ""
+    say(f"{done.notes:,} notes of {len(done.lines):,} shards coded{there}: {arguments.out}")
+    tell_cut(sum(line.tokens_cut for line in done.lines), sum(line.notes_cut for line in done.lines))
+    if arguments.skip_bad:
+        bad = [{"shard": line.shard, "note": number, "why": why} for line in done.lines for number, why in line.skipped]
+        _write_skipped(bad, Path(arguments.skip_bad))
+
+
+def _run_one(arguments: argparse.Namespace, notes: str) -> None:
+    from plant.data.sources.bare import read_texts
+
     for written in filter(None, (arguments.out, arguments.skip_bad)):
-        check_apart(written, [arguments.notes, arguments.coder])
+        check_apart(written, [notes, arguments.coder])
     _check_out(arguments.format, arguments.out)
-    coder = Coder.load(coder_folder(arguments.coder))
-    if arguments.int8:
-        coder = coder.quantized()
-    skipped: list[tuple[int, str]] = []
-    notes = read_texts(
-        arguments.notes,
+    coding = _coding(arguments)
+    coder = opened_coder(coder_folder(arguments.coder), coding)
+    skipped: list[dict[str, Any]] = []
+    texts = read_texts(
+        notes,
         text_column=arguments.text_column,
         id_column=arguments.id_column,
-        skipped=(lambda number, why: skipped.append((number, why))) if arguments.skip_bad else None,
+        skipped=(lambda number, why: skipped.append({"note": number, "why": why})) if arguments.skip_bad else None,
     )
     cut = Cut(coder.fitted.recipe.prepare)
-    coded = _coded(coder, cut.watched(notes), arguments)
-    lines = _lines(coded, arguments.format, coder.fitted.codebook.system)
-    if arguments.format == "brat":
-        with progress() as tell:
-            say(f"{_write_brat(coded, Path(arguments.out), tell):,} notes coded: {arguments.out}")
-    elif arguments.out:
-        with progress() as tell:
-            count = _write(coded, lines, Path(arguments.out), tell, arguments.format)
-        say(f"{count:,} notes coded: {arguments.out}")
-    else:
-        for line in lines:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-    cut.tell()
+    _write(coded(coder, cut.watched(texts), coding), arguments, coder.fitted.codebook.system)
+    tell_cut(cut.tokens, cut.notes)
     if arguments.skip_bad:
         _write_skipped(skipped, Path(arguments.skip_bad))
+
+
+def _coding(arguments: argparse.Namespace) -> Coding:
+    return Coding(
+        form=arguments.format,
+        top=arguments.top,
+        evidence=not arguments.no_evidence,
+        explainer=arguments.explainer,
+        cues=arguments.cues,
+        heed_cues=arguments.heed_cues,
+        int8=arguments.int8,
+        text_column=arguments.text_column,
+        id_column=arguments.id_column,
+        skip_bad=bool(arguments.skip_bad),
+    )
+
+
+def _write(found: Iterator[Any], arguments: argparse.Namespace, system: str) -> None:
+    form, out = arguments.format, arguments.out
+    if not out:
+        for line in lines_of(found, form, system):
+            sys.stdout.write(line)
+            sys.stdout.flush()
+        return
+    with progress() as tell:
+        if form == "brat":
+            count = write_brat(found, Path(out), tell)
+        else:
+            with atomic_file(out) as temporary:
+                suffix = Path(out).suffix
+                count = write_coded(found, temporary, form=form, suffix=suffix, system=system, progress=tell)
+    say(f"{count:,} notes coded: {out}")
 
 
 def _check_out(form: str, out: str | None) -> None:
     """Refuse what cannot be written, before hours of work."""
     if form == "brat" and not out:
         raise InputError("--format brat writes many files: name a folder with --out")
+    if form == "parquet" and Path(out or "").suffix != ".parquet":
+        raise InputError("--format parquet is written to a file: name it .parquet with --out")
     if out and form == "jsonl":
         check_kind(Path(out).suffix)
 
 
-def _coded(coder: Any, notes: Iterable[Note], arguments: argparse.Namespace) -> Iterator[Coded]:
-    """Notes with their predictions, with what stands around their evidence where that is asked for."""
-    options = {"top": arguments.top, "evidence": not arguments.no_evidence, "explainer": arguments.explainer}
-    read: deque[Note] = deque()
-    for prediction in coder.predict_stream(_noted(notes, read), **options):
-        note = read.popleft()
-        if arguments.cues or arguments.heed_cues:
-            from plant.explain.around import with_cues
-
-            prediction = with_cues(prediction, note.text, heed=arguments.heed_cues)
-        yield note, prediction
-
-
-def _noted(notes: Iterable[Note], read: "deque[Note]") -> Iterator[Note]:
-    for note in notes:
-        read.append(note)
-        yield note
-
-
-def _lines(coded: Iterable[Coded], form: str, system: str) -> Iterator[str]:
-    """What is written, as it comes: one line for each note, or in a table for each code."""
-    if form == "csv":
-        yield header()
-    for note, prediction in coded:
-        if form == "csv":
-            yield rows(prediction)
-        else:
-            content = bundle([(note, prediction)], system=system) if form == "fhir" else as_json(prediction)
-            yield json.dumps(content, ensure_ascii=False) + "\n"
-
-
-def _write_brat(coded: Iterable[Coded], path: Path, tell: Progress) -> int:
-    names, count = Names(set()), 0
-    with atomic_folder(path) as folder, (folder / TABLE).open("w", encoding="utf-8", newline="") as table:
-        (folder / "annotation.conf").write_text(CONFIGURATION, encoding="utf-8")
-        table.write(header())
-        for count, (note, prediction) in enumerate(coded, start=1):
-            name = names.of(note.id, count)
-            (folder / f"{name}.txt").write_bytes(note.text.encode("utf-8"))
-            (folder / f"{name}.ann").write_bytes(marks(note, prediction).encode("utf-8"))
-            table.write(rows(prediction))
-            tell("coding notes", count, None)
-    return count
-
-
-def _write_skipped(skipped: list[tuple[int, str]], path: Path) -> None:
+def _write_skipped(skipped: list[dict[str, Any]], path: Path) -> None:
     with atomic_file(path) as temporary:
-        lines = (json.dumps({"note": number, "why": why}) for number, why in skipped)
-        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        temporary.write_text("".join(f"{json.dumps(row)}\n" for row in skipped), encoding="utf-8")
     say(f"{len(skipped):,} notes skipped: {path}")
 
 
-@dataclass
-class Cut:
-    """What a coder cuts off the notes that pass by."""
-
-    prepare: Prepare
-    tokens: int = 0
-    notes: int = 0
-
-    def watched(self, notes: Iterable[Note]) -> Iterator[Note]:
-        """The same notes."""
-        from plant.data.encode import words_beyond
-
-        for note in notes:
-            beyond = words_beyond(note.text, self.prepare)
-            self.tokens += beyond
-            self.notes += beyond > 0
-            yield note
-
-    def tell(self) -> None:
-        """Say what was cut, if anything was."""
-        if self.tokens:
-            say(cut_sentence(self.tokens, self.notes))
+def tell_cut(tokens: int, notes: int) -> None:
+    """Say what was cut, if anything was."""
+    if tokens:
+        say(cut_sentence(tokens, notes))
 
 
 def coder_folder(folder: str) -> str:
@@ -196,17 +181,3 @@ def check_explainer(name: str) -> None:
 
     if name not in (*EXPLAINERS, *OF_SYSTEMS):
         raise InputError(unknown("explainer", name, (*EXPLAINERS, *OF_SYSTEMS)))
-
-
-def _write(coded: Iterable[Coded], lines: Iterator[str], path: Path, tell: Progress, form: str) -> int:
-    from plant.cli.tables import write_rows
-
-    with atomic_file(path) as temporary:
-        if form == "jsonl":
-            return write_rows((as_json(found) for _, found in coded), temporary, suffix=path.suffix, progress=tell)
-        count = 0
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            for count, line in enumerate(lines, start=0 if form == "csv" else 1):  # the first line has names
-                file.write(line)
-                tell("coding notes", count, None)
-        return count

@@ -1,6 +1,8 @@
 """`plant run`: from notes to a coder, stage by stage."""
 
 import argparse
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from plant.recipe.schema import Recipe
 
 if TYPE_CHECKING:
     from plant.steps.run import Run
+    from plant.train.together import Together
 
 SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
 
@@ -38,12 +41,73 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="tell MLflow of knobs, figures and epochs")  # fmt: skip
     parser.add_argument("--tensorboard", action="store_true", help="write the epochs for TensorBoard, to RUN/events")
     parser.add_argument("--json", action="store_true", help="print the measures as JSON")
+    parser.add_argument("--workers", type=int, metavar="N",
+                        help="fit in so many processes: they share the micro-batches of an update (fit.accumulate), or "
+                        "the readers of candidates (by itself as many as there are cores)")  # fmt: skip
     add_source_options(parser)
     add_plan_options(parser)
     add_recipe_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        _run_ranked(arguments)
+    elif _trains_together(arguments):
+        from plant.cluster.launch import launch
+
+        launch(arguments.workers, _without_workers(arguments.words))
+    else:
+        _run(arguments, arguments.workers, None)
+
+
+def _trains_together(arguments: argparse.Namespace) -> bool:
+    """Whether `--workers` asks for processes that train one model; what cannot be shared is told before they start."""
+    if arguments.workers is None:
+        return False
+    if arguments.workers < 1:
+        raise InputError(f"--workers {arguments.workers}: a number of at least 1")
+    check_source(arguments.source_path)
+    from plant.steps.fit import needs_torch
+
+    recipe = chosen_recipe(arguments)
+    if arguments.workers == 1 or not needs_torch(recipe) or recipe.system == "candidates":
+        return False
+    from plant.systems.members import member_recipes
+    from plant.train.together import Ranked, check_size
+
+    for member in member_recipes(recipe):
+        if member.system == "classifier":
+            check_size(Ranked(0, arguments.workers), member.fit.accumulate)
+    return True
+
+
+def _without_workers(words: Sequence[str]) -> list[str]:
+    """The options for each process, which are told how many they are otherwise."""
+    kept, words = [], list(words)
+    while words:
+        word = words.pop(0)
+        if word == "--workers":
+            words.pop(0)
+        elif not word.startswith("--workers="):
+            kept.append(word)
+    return kept
+
+
+def _run_ranked(arguments: argparse.Namespace) -> None:
+    """As one of the processes that torchrun started: the first does all, the others help to train."""
+    from plant.steps.run import assist
+    from plant.train.together import ranked
+
+    device = chosen_device(arguments)
+    with ranked(device) as together:
+        if together.rank == 0:
+            return _run(arguments, None, together)
+        shared = Path(arguments.shared) if arguments.shared else None
+        request, recipe = request_of(arguments), chosen_recipe(arguments)
+        assist(request, recipe, Path(arguments.out), shared=shared, device=device, together=together)
+
+
+def _run(arguments: argparse.Namespace, processes: int | None, together: "Together | None") -> None:
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     check_source(arguments.source_path)  # what is wrong is told before torch is there
     from plant.steps.fit import needs_torch
@@ -60,8 +124,10 @@ def run(arguments: argparse.Namespace) -> None:
         shared = Path(arguments.shared) if arguments.shared else None
         request = request_of(arguments)
         events = out / "events" if arguments.tensorboard else None
-        done = run_all(request, recipe, out, name=name, shared=shared, events=events, device=device,
-                       progress=tell, notify=_notify)  # fmt: skip
+        done = run_all(
+            request, recipe, out, name=name, shared=shared, events=events, device=device, progress=tell, notify=_notify,
+            processes=processes, together=together,
+        )  # fmt: skip
     tell_people(done, name, as_json=arguments.json)
     if mlflow is not None:  # last: a server that does not answer costs nothing that was made
         tell_mlflow(mlflow, arguments.mlflow, done, recipe, name)

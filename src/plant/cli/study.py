@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import print_table, say
-from plant.cli.options import add_plan_options, check_source
+from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool
 from plant.errors import InputError, quoted_path
 
 
@@ -24,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true",
                         help="a claim in a size that shows whether it runs, and nothing else")  # fmt: skip
     add_plan_options(parser)
+    add_pool_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -55,6 +56,8 @@ def _study_claim(arguments: argparse.Namespace) -> None:
     from plant.studies.prove import prove
     from plant.studies.variants import Notes
 
+    if arguments.workers is not None or arguments.cluster:
+        raise InputError("claims are fitted one run after the other: leave --workers and --cluster away")
     out, claim = Path(arguments.out), CLAIMS[arguments.study]
     findings = prove(
         claim,
@@ -77,16 +80,13 @@ def _study_recipes(arguments: argparse.Namespace) -> None:
     from plant.studies.study import study
     from plant.studies.tables import header, notes, rows, write_study
 
-    out = Path(arguments.out)
-    result = study(
-        _recipes(arguments),
-        _seeds(arguments.seeds),
-        arguments.corpus,
-        _plan(arguments),
-        out,
-        overrides=arguments.overrides,
-        say=say,
-    )
+    out, apart = Path(arguments.out), arguments.workers is not None or bool(arguments.cluster)
+    recipes, seeds, plan = _recipes(arguments), _seeds(arguments.seeds), _plan(arguments)
+    with chosen_pool(arguments) as pool:
+        if apart:
+            pool.check_sees(out)
+        options = {"overrides": arguments.overrides, "say": say, "pool": pool if apart else None}
+        result = study(recipes, seeds, arguments.corpus, plan, out, **options)
     print_table(header(result), list(rows(result)))
     print(f"\n{notes(result)}")
     say("written: " + ", ".join(map(str, write_study(result, out / "table"))))

@@ -16,6 +16,7 @@ from plant.data.spool import RaggedSpool, Spool
 from plant.errors import InputError
 from plant.recipe.schema import Prepare
 from plant.store.ragged import owners
+from plant.store.strings import Strings
 from plant.text.surfaces import Surfaces, scan_words
 from plant.text.tokenizer import code_points
 from plant.text.vocab import UNKNOWN, Vocab, build_vocab
@@ -147,7 +148,7 @@ def _documents(builder: Builder, codes: tuple[str, ...]) -> Documents:
     label_spool, evidence = builder.labels.finish(), builder.evidence_labels.finish()
     labels = new[label_spool.values]
     return Documents(
-        ids=tuple(builder.ids),
+        ids=Strings.of(builder.ids),
         tokens=tokens.values,
         token_starts=tokens.starts,
         labels=labels[np.lexsort((labels, owners(label_spool.starts)))],
@@ -198,7 +199,7 @@ def _numbered(documents: Documents, roles: NDArray[np.int8], builder: Builder) -
     return vocab
 
 
-def _anonymous(groups: Sequence[str]) -> tuple[str, ...]:
+def _anonymous(groups: Sequence[str]) -> Strings:
     """A patient's identifier has no business in an artifact; a number tells patients apart as well."""
     numbers = {group: str(number) for number, group in enumerate(dict.fromkeys(filter(None, groups)), start=1)}
-    return tuple(numbers.get(group, "") for group in groups)
+    return Strings.of(numbers.get(group, "") for group in groups)

@@ -1,5 +1,6 @@
 """A corpus: notes turned into numbers once, and the doors through which stages may look at them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from plant.codes.codebook import CodeBook
 from plant.store.ragged import Ragged, offsets, owners, places
+from plant.store.strings import Strings
 from plant.text.vocab import Vocab
 
 
@@ -47,7 +49,7 @@ class Documents:
     `text` is UTF-8, empty where the corpus was prepared without texts. Sub-words are there for encoders that read them.
     """
 
-    ids: tuple[str, ...]
+    ids: Sequence[str]  # flat arrays too, where there are many: `Strings`
     tokens: NDArray[np.int32]
     token_starts: NDArray[np.int64]
     labels: NDArray[np.int32]
@@ -99,7 +101,7 @@ class Corpus:
     splits: tuple[str, ...]  # names, as the source gave them
     split: NDArray[np.int8]  # per document, a number into `splits`
     role: NDArray[np.int8]  # per document, a `Role`
-    groups: tuple[str, ...]  # patients by number, per document; empty where unknown
+    groups: Sequence[str]  # patients by number, per document; empty where unknown
     tokens_lost: int = 0  # to an explicit limit on length
     notes_cut: int = 0  # by that limit
 
@@ -161,7 +163,7 @@ def take(documents: Documents, rows: NDArray[np.intp]) -> Documents:
     evidence = places(documents.evidence_starts, rows)
     text = Ragged(documents.text, documents.text_starts).take(rows)
     return Documents(
-        ids=tuple(documents.ids[row] for row in rows),
+        ids=Strings.of(documents.ids).take(rows),
         tokens=documents.tokens[tokens.values],
         token_starts=tokens.starts,
         labels=labels.values,

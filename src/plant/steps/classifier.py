@@ -19,6 +19,7 @@ from plant.systems.fit_classifier import fit_classifier
 from plant.systems.system import FittedSystem
 from plant.train.history import ClassifierEpoch
 from plant.train.loop import Runtime
+from plant.train.together import ALONE
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ def make_classifier(work: Work) -> tuple[FittedSystem, tuple[ClassifierEpoch, ..
     made = {name: ASKED[name].unwrapped(work[ASKED[name].step]) for name in asked_of(recipe)}
     given = parts.Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
     name, settings = work.planned.name.partition("/")[0], work.settings
+    together = settings.together or ALONE
     runtime = Runtime[ClassifierEpoch](
-        work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress
+        work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress, together
     )
     fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, runtime=runtime)
     return ready(ClassifierSystem(recipe, fitted.classifier, given, settings.device)), fitted.history

@@ -48,7 +48,7 @@ def score_role(
         ),
     )
     known = Scoring(
-        ids=documents.ids,
+        ids=tuple(documents.ids),
         codes=fitted.codes,
         gold=gold_codes(corpus, role),
         thresholds=fitted.thresholds,

@@ -1,6 +1,5 @@
 """prepare: a source of notes becomes a corpus; one that was made from the same things is not made again."""
 
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, check_apart, check_replaceable, made_folder, read_manifest
 from plant.store.fingerprint import files_digest, fingerprint
 from plant.store.keeper import digest_of, unchanged
+from plant.store.temporary import temporary_folder
 from plant.types import Progress, silent
 
 
@@ -66,17 +66,14 @@ def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progr
         return Made(read_manifest(out), new=False)
     check_replaceable(out, store.KIND)
     check_apart(out, [request.source])
-    with (
-        made_folder(out.parent),
-        tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as workspace,
-    ):
+    with made_folder(out.parent), temporary_folder(out) as workspace:
         source = open_source(request.source, options=request.options, progress=progress)
         corpus = prepare(
             source,
             recipe,
             plan=request.plan,
             make_splits=request.make_splits,
-            workspace=Path(workspace),
+            workspace=workspace,
             progress=progress,
         )
         manifest = store.save_corpus(corpus, out, recipe=section, inputs=inputs, source=source)

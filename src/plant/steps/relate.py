@@ -1,6 +1,7 @@
 """relate: from fitted notes, and the names of labels, to the tokens that say most about each label."""
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,34 +10,52 @@ from numpy.typing import NDArray
 from plant.data.corpus import TrainingView
 from plant.data.mentions import mined_mentions
 from plant.recipe.schema import Relate
-from plant.relevance.counts import count, incidence, label_blocks, token_type
-from plant.relevance.mutual_information import best_tokens
+from plant.relevance.counts import Incidence, count, incidence, label_blocks, token_type
+from plant.relevance.mutual_information import Form, best_tokens
 from plant.relevance.relevance import Relevance
 from plant.relevance.store import RELEVANCE, Named, name_files
 from plant.steps.step import Step, Work, always
 from plant.text.tokenizer import tokenize
 from plant.types import Progress, silent
 
+Best = tuple[range, NDArray[np.integer], NDArray[np.float32]]
+Find = Callable[[Incidence, Sequence[range], Form, int], Iterator[Best]]
+"""Called as `find(found, blocks, form, keep)`: the best tokens and scores of each block of labels, in any order."""
 
-def relate(view: TrainingView, recipe: Relate, progress: Progress = silent, *, threads: int | None = None) -> Relevance:
-    """The best tokens of every label; the result does not depend on the number of threads."""
+
+def in_threads(threads: int | None = None) -> Find:
+    """Blocks of labels in threads of this process, as many as there are cores unless said otherwise."""
+
+    def find(found: Incidence, blocks: Sequence[range], form: Form, keep: int) -> Iterator[Best]:
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            yield from pool.map(
+                lambda labels: (labels, *best_tokens(count(found, labels), form=form, keep=keep)), blocks
+            )
+
+    return find
+
+
+def relate(
+    view: TrainingView,
+    recipe: Relate,
+    progress: Progress = silent,
+    *,
+    threads: int | None = None,
+    find: Find | None = None,
+) -> Relevance:
+    """The best tokens of every label; the result does not depend on the number of threads, nor on who finds them."""
     found = incidence(view.documents, n_tokens=len(view.vocab), n_labels=len(view.codes))
     keep = min(recipe.keep, found.n_tokens)
     tokens = np.zeros((found.n_labels, keep), dtype=token_type(found.n_tokens))
     scores = np.zeros((found.n_labels, keep), dtype=np.float32)
-
-    def fill(labels: range) -> range:
-        rows = slice(labels.start, labels.stop)
-        tokens[rows], scores[rows] = best_tokens(count(found, labels), form=recipe.form, keep=keep)
+    named, done = _naming_tokens(view, recipe) if recipe.named else {}, 0
+    for labels, best, worth in (find or in_threads(threads))(found, label_blocks(found), recipe.form, keep):
+        tokens[labels.start : labels.stop], scores[labels.start : labels.stop] = best, worth
         for label in labels:
             if label in named:
                 _raise(tokens[label], scores[label], named[label], 1 + recipe.named)
-        return labels
-
-    named = _naming_tokens(view, recipe) if recipe.named else {}
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        for done in pool.map(fill, label_blocks(found)):
-            progress("relate", done.stop, found.n_labels)
+        done += len(labels)
+        progress("relate", done, found.n_labels)
     return Relevance(
         codes=view.codes,
         tokens=tokens,
@@ -48,13 +67,18 @@ def relate(view: TrainingView, recipe: Relate, progress: Progress = silent, *, t
     )
 
 
-def _make(work: Work) -> Named[Relevance]:
-    view: TrainingView = work["view"]
-    relevance = relate(view, work.section(Relate), work.progress)
-    return Named(relevance, name_files(view.vocab, view.codebook, view.codes))
+def relate_step(find: Find | None = None) -> Step:
+    """The step; who finds the tokens changes nothing of it."""
+
+    def make(work: Work) -> Named[Relevance]:
+        view: TrainingView = work["view"]
+        relevance = relate(view, work.section(Relate), work.progress, find=find)
+        return Named(relevance, name_files(view.vocab, view.codebook, view.codes))
+
+    return Step("relevance", make, always("view"), sections=("relate",), kind=RELEVANCE)
 
 
-RELATE = Step("relevance", _make, always("view"), sections=("relate",), kind=RELEVANCE)
+RELATE = relate_step()
 
 
 def _naming_tokens(view: TrainingView, recipe: Relate) -> dict[int, list[int]]:

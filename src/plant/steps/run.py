@@ -1,30 +1,35 @@
 """A run on disk: every step leaves an artifact, and what was made from the same things is not made again."""
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plant.data.corpus import Corpus, Role
+from plant.data.store import KIND as CORPUS
 from plant.data.store import load_corpus
-from plant.errors import ArtifactError
+from plant.errors import ArtifactError, InputError
 from plant.evaluate.report.content import Report
 from plant.evaluate.significance.resampling import Value
 from plant.recipe.schema import Recipe
 from plant.steps.evaluate import evaluate
 from plant.steps.fit import fit_coder, plan_of
 from plant.steps.log import TrainingLog
-from plant.steps.names import Languages, decide, foreign_names, in_doubt
+from plant.steps.names import WITHOUT, Languages, decide, foreign_names, in_doubt
 from plant.steps.predict import PREDICT
 from plant.steps.prepare import Made, Request, inputs_of, prepare_once
 from plant.steps.processes import cores
-from plant.steps.step import Root, WalkSettings, planned, walk
+from plant.steps.step import Root, Walk, WalkSettings, planned, walk
 from plant.store.artifact import atomic_files, check_apart, read_manifest
-from plant.store.keeper import InFolder, Notify, Shared, named_by, unchanged, unheard
+from plant.store.keeper import LOOK, Following, InFolder, Notify, Shared, named_by, unchanged, unheard
 from plant.systems.card import card_files, card_of
 from plant.systems.coder import FittedCoder, save_coder
 from plant.types import Progress, silent
+
+if TYPE_CHECKING:
+    from plant.train.together import Together
 
 CARD = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
 
@@ -53,16 +58,18 @@ def run(
     device: str = "cpu",
     progress: Progress = silent,
     notify: Notify = unheard,
+    processes: int | None = None,
+    together: "Together | None" = None,
 ) -> Run:
     """All steps from the notes to `out/coder` and the predictions of the reported notes.
 
     What other runs may use too (corpus, relevance, ranker, word vectors, language model) lies in `shared` if given.
-    Epochs are told to TensorBoard in `events` if given.
+    Epochs are told to TensorBoard in `events` if given. Processes that train `together` with this one call `assist`
+    with the same.
     """
     list(plan_of(recipe))  # what a recipe has wrong is told before anything is read
     check_apart(out, [request.source])
-    folder = shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
-    made, corpus = _prepared(request, folder, recipe, progress)
+    made, corpus = _prepared(request, _corpus_folder(request, recipe, out, shared), recipe, progress)
     notify("corpus", made.new)
     keeper = InFolder(out, notify)
     settings = WalkSettings(
@@ -71,13 +78,16 @@ def run(
         log=TrainingLog(out / "training.jsonl", events).write,
         progress=progress,
         facts={"name": name, "splits": made.manifest.facts["split_manifest"]},
-        processes=cores(),
+        processes=processes or cores(),
+        together=together,
     )
     languages = foreign_names(corpus)
     if in_doubt(corpus, recipe):
+        _check_decided(together)
         recipe = _decided(corpus, recipe, out, settings, made.manifest.digest, notify)
     plan = [*plan_of(recipe), planned(PREDICT, recipe)]
     steps = walk(plan, {"corpus": Root(corpus, made.manifest.digest)}, settings)
+    _is_done(steps, together)
     coder, reported = steps["coder"], (corpus.role == Role.REPORT).any()
     keeper.drop_checkpoints()
     predictions = steps["predictions"] if reported else None
@@ -86,6 +96,45 @@ def run(
     if report is not None:
         _write_card(coder, report, out / "coder")
     return Run(out, coder, report, corpus.tokens_lost, corpus.notes_cut, made.manifest.facts, languages)
+
+
+def assist(
+    request: Request, recipe: Recipe, out: Path, *, shared: Path | None, device: str, together: "Together"
+) -> None:
+    """Help the process that runs all steps to train: wait for what it makes, and leave nothing behind."""
+    folder = _corpus_folder(request, recipe, out, shared)
+    while not unchanged(folder, CORPUS, inputs_of(request, recipe)):
+        time.sleep(LOOK)
+    corpus, keeper = load_corpus(folder), InFolder(out)
+    leader = Shared(shared, keeper, own=("coder", "predictions")) if shared else keeper
+    settings = WalkSettings(Following(leader, helps=("coder",)), device, together=together)
+    if in_doubt(corpus, recipe):
+        _check_decided(together)
+    steps = walk(plan_of(recipe), {"corpus": Root(corpus, read_manifest(folder).digest)}, settings)
+    if not _is_done(steps, together):
+        steps["coder"]
+
+
+def _corpus_folder(request: Request, recipe: Recipe, out: Path, shared: Path | None) -> Path:
+    return shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
+
+
+def _is_done(steps: Walk, together: "Together | None") -> bool:
+    """Whether the coder is there, as the first process sees it: all must know whether there is something to train."""
+    if together is None or together.size == 1:
+        return False
+    one = steps.plan["coder"]
+    assert one.step.kind is not None
+    found = together.rank == 0 and steps.settings.keeper.has(one.folder, steps.origin("coder"), one.step.kind)
+    return together.totals([float(found)])[0] > 0
+
+
+def _check_decided(together: "Together | None") -> None:
+    if together is not None and together.size > 1:
+        raise InputError(
+            "notes and names of codes have different languages, and whether names help is found out by one process: "
+            f"decide it yourself (--set {WITHOUT}), or give names in the language of the notes (--codebook)"
+        )
 
 
 def _decided(corpus: Corpus, recipe: Recipe, out: Path, settings: WalkSettings, digest: str, notify: Notify) -> Recipe:

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from plant.recipe.schema import Recipe
 from plant.steps.processes import side_by_side
 from plant.store.fingerprint import files_digest
 from plant.store.keeper import InMemory, Keeper, Kind, Origin, digest_of
 from plant.types import Progress, silent
+
+if TYPE_CHECKING:
+    from plant.train.together import Together
 
 Section = TypeVar("Section")
 EVERYTHING = tuple(field.name for field in fields(Recipe))
@@ -37,6 +40,7 @@ class WalkSettings:
     progress: Progress = silent
     facts: Mapping[str, Any] = field(default_factory=dict)
     processes: int = 1
+    together: "Together | None" = None  # where several processes train what this walk trains
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """Artifacts: folders of a manifest, tensors and readable side files, written whole or not at all."""
 
+import errno
 import hashlib
 import json
 import os
+import random
 import shutil
-import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -14,9 +16,11 @@ from typing import Any
 import plant
 from plant.errors import ArtifactError, InputError, quoted_path
 from plant.store.safetensors import Array, read_tensors, write_tensors
+from plant.store.temporary import OLD, temporary_file, temporary_folder
 
 FORMAT = 1
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
+TRIES, PAUSE = 20, 0.02  # of writers of one folder that get in each other's way, and seconds between, at most
 SEAL = "seal"  # of the manifest: a digest of all that it says; folders of earlier versions have none
 
 
@@ -85,7 +89,7 @@ def save_artifact(
         write_tensors(folder / TENSORS, tensors)
         for name, text in {**(files or {}), **(beside or {})}.items():
             (folder / name).write_text(text, encoding="utf-8")
-        digests = {name: _file_digest(folder / name) for name in sorted([TENSORS, *(files or {})])}
+        digests = {name: file_digest(folder / name) for name in sorted([TENSORS, *(files or {})])}
         manifest = Manifest(kind, FORMAT, plant.__version__, recipe or {}, inputs or {}, facts or {}, digests)
         table = asdict(manifest)
         (folder / MANIFEST).write_text(_json({**table, SEAL: _seal(table)}), encoding="utf-8")
@@ -99,7 +103,7 @@ def open_artifact(path: Path | str, kind: str | None = None) -> Artifact:
     for name, digest in manifest.files.items():
         if Path(name).name != name or (path / name).is_symlink() or not (path / name).is_file():
             raise ArtifactError(f"{path}: file {name!r} of the manifest is missing or not a plain file")
-        if _file_digest(path / name) != digest:
+        if _digest_now(path / name) != digest:
             raise ArtifactError(f"{path}: {name} is damaged (its digest differs from the manifest's); make it again")
     return Artifact(path, manifest, read_tensors(path / TENSORS) if TENSORS in manifest.files else {})
 
@@ -131,8 +135,15 @@ def check_replaceable(path: Path, kind: str) -> None:
         _parsed_manifest(path)  # a damaged one is told as such: nobody may lose what is not known
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise InputError(f"{path} exists and is not a folder: choose another --out")
-    if path.is_dir() and any(path.iterdir()) and not is_artifact(path, kind):
+    if all(_holds_other(path, kind) for _ in range(3)):  # while another writer replaces it, it is gone for a moment
         raise InputError(f"{path} exists with other content: choose another --out, or empty it")
+
+
+def _holds_other(path: Path, kind: str) -> bool:
+    try:
+        return path.is_dir() and any(path.iterdir()) and not is_artifact(path, kind)
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -149,7 +160,7 @@ def atomic_files(paths: Sequence[Path | str]) -> Iterator[list[Path]]:
     with ExitStack() as stack:
         for folder in dict.fromkeys(target.parent for target in targets):
             stack.enter_context(made_folder(folder))
-        temporaries = [stack.enter_context(_temporary(target)) for target in targets]
+        temporaries = [stack.enter_context(temporary_file(target)) for target in targets]
         yield temporaries
         for temporary in temporaries:
             temporary.chmod(0o666 & ~_umask())
@@ -207,41 +218,58 @@ def _file_to_write(path: Path) -> Path:
 
 
 @contextmanager
-def _temporary(target: Path) -> Iterator[Path]:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    os.close(handle)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-@contextmanager
 def _folder_in_the_making(path: Path) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its place when the block ends well, and vanishes otherwise."""
-    with made_folder(path.parent):
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-        try:
-            yield folder
-            folder.chmod(0o777 & ~_umask())
-            for file in folder.iterdir():
-                _sync(file)
-            _sync(folder)
-            _put_in_place(folder, path)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    with made_folder(path.parent), temporary_folder(path) as folder:
+        yield folder
+        folder.chmod(0o777 & ~_umask())
+        for file in folder.iterdir():
+            _sync(file)
+        _sync(folder)
+        _put_in_place(folder, path)
 
 
 def _put_in_place(folder: Path, path: Path) -> None:
-    """Rename; an older artifact steps aside first, since a folder cannot replace a full one."""
-    if path.exists():
-        old = folder.with_name(folder.name + ".old")
-        path.rename(old)
+    """Let a folder take the place of another, unless that holds just the same: another writer was first.
+
+    Who reads an artifact that several write then never finds it gone.
+    """
+    for _ in range(TRIES):
+        if _holds_the_same(folder, path) or _has_moved(folder, path):
+            return _sync(path.parent)
+        time.sleep(random.uniform(0, PAUSE))
+    raise InputError(f"{path} is written by others all the time: choose another --out")
+
+
+def _has_moved(folder: Path, path: Path) -> bool:
+    """Rename, the older folder stepping aside since a folder cannot replace a full one; False: others did the same."""
+    old = folder.with_name(folder.name + OLD)
+    try:
+        if path.exists():
+            path.rename(old)
         folder.rename(path)
-        shutil.rmtree(old)
-    else:
-        folder.rename(path)
-    _sync(path.parent)
+    except OSError as error:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT) or not folder.exists():
+            raise
+        return False
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+    return True
+
+
+def _holds_the_same(folder: Path, path: Path) -> bool:
+    """Whether every file of two folders is the same; the manifests are compared first, which tells most apart."""
+    try:
+        names = sorted(file.name for file in folder.iterdir())
+        if MANIFEST not in names or (path / MANIFEST).read_bytes() != (folder / MANIFEST).read_bytes():
+            return False
+        if sorted(file.name for file in path.iterdir()) != names:
+            return False
+        return all(file_digest(path / name) == file_digest(folder / name) for name in names)
+    except OSError:  # there is none, or it is about to be replaced
+        return False
 
 
 def _parsed_manifest(path: Path) -> Manifest:
@@ -251,6 +279,8 @@ def _parsed_manifest(path: Path) -> Manifest:
         _check_format(path, table.get("format"))  # a newer manifest may say more than we know
         seal = table.pop(SEAL, None)
         manifest = Manifest(**table)
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{quoted_path(path)} is being replaced: try again") from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(damaged) from error
     if not _is_plain(manifest) or not manifest.files or seal not in (None, _seal(table)):
@@ -281,9 +311,17 @@ def _seal(table: Mapping[str, Any]) -> str:
     return hashlib.sha256(_json(table).encode()).hexdigest()
 
 
-def _file_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """A digest of what a file holds."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_now(path: Path) -> str:
+    """The digest of a file of an artifact; none where another writer has just replaced it."""
+    with suppress(FileNotFoundError):
+        return file_digest(path)
+    return ""
 
 
 def _json(content: Any) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from plant.errors import ArtifactError
 from plant.store.artifact import Manifest, check_replaceable, is_artifact, read_manifest
 
+LOOK = 0.5  # seconds between looks for what another process makes
 Thing = TypeVar("Thing")
 Notify = Callable[[str, bool], None]
 """Called as `notify(name, new)` when a thing is there; `new` says whether it was made just now."""
@@ -134,6 +136,27 @@ class Shared:
 
     def checkpoint(self, name: str, origin: Origin) -> Path:
         return self.run.checkpoint(name, origin)
+
+
+@dataclass(frozen=True)
+class Following:
+    """Keeps nothing: a process that helps another waits for what that one keeps, and makes only what it helps with."""
+
+    leader: Keeper
+    helps: tuple[str, ...]
+
+    def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
+        if name in self.helps:
+            return make()
+        while not self.leader.has(name, origin, kind):
+            time.sleep(LOOK)
+        return self.leader.once(name, origin, make, kind)
+
+    def has(self, name: str, origin: Origin, kind: Kind[Thing]) -> bool:
+        return self.leader.has(name, origin, kind)
+
+    def checkpoint(self, name: str, origin: Origin) -> Path | None:
+        return self.leader.checkpoint(name, origin)
 
 
 def named_by(name: str, inputs: Mapping[str, str]) -> str:

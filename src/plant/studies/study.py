@@ -1,12 +1,15 @@
 """A study: recipes x seeds on the same splits, one after the other, and one table."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from plant.cluster import pool as cluster
+from plant.cluster.pool import Pool
 from plant.errors import InputError
 from plant.evaluate.measures.bins import Group, all_together, by_frequency
 from plant.evaluate.scores.outcome import outcome_of
@@ -97,11 +100,12 @@ def study(
     overrides: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
     call: Call | None = None,
+    pool: Pool | None = None,
 ) -> Study:
     """Fit every recipe with every seed by `plant run source` with `options`; what is there and unchanged stays.
 
     Seed by seed, so that a study that was stopped has rows of all recipes. A recipe that fails does not stop the rest.
-    `call` carries out one run, by itself in a process of its own.
+    `call` carries out one run, by itself in a process of its own; a `pool` carries out several side by side.
     """
     recipes, seeds = tuple(dict.fromkeys(recipes)), tuple(dict.fromkeys(seeds))
     _check_names(recipes)
@@ -109,19 +113,51 @@ def study(
     fittings = [planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
     if source != "demo" and not Path(source).exists():
         raise InputError(f"there is no file or folder {source!r} ('demo' is the embedded corpus)")
+    shared = ["--shared", str(out / "shared"), *settings_of(overrides)]
+    runs = [(one, ["run", source, *options, *shared, *settings_of([f"seed={one.seed}"])]) for one in fittings]
+    costs = fit_all(runs, pool, say) if pool is not None else _fit_each(runs, call or in_own_process, say)
+    return _compared(recipes, fittings, costs)
+
+
+Runs = Sequence[tuple[Fitting, Sequence[str]]]
+"""What is fitted, and the options of `plant` that do it."""
+
+
+def _fit_each(runs: Runs, call: Call, say: Callable[[str], None]) -> dict[Fitting, Cost]:
+    """One run after the other."""
     costs: dict[Fitting, Cost] = {}
-    for place, fitting in enumerate(fittings, start=1):
-        say(f"{place} of {len(fittings)}: {fitting} (log: {fitting.folder / 'run.log'})")
-        changes = [*overrides, f"seed={fitting.seed}"]
-        arguments = ["run", source, *options, "--shared", str(out / "shared"), *settings_of(changes)]
-        cost = run_once(fitting, arguments, call or in_own_process)
+    for place, (fitting, arguments) in enumerate(runs, start=1):
+        say(f"{place} of {len(runs)}: {fitting} (log: {fitting.folder / 'run.log'})")
+        cost = run_once(fitting, arguments, call)
         if cost is None:
             say(f"    failed: {last_words(fitting.folder)}")
             continue
         costs[fitting] = cost
-        left = minutes_left(fittings[place:], costs)
+        left = minutes_left([fitting for fitting, _ in runs[place:]], costs)
         say(f"    {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB; about {left:.0f} minutes left")
-    return _compared(recipes, fittings, costs)
+    return costs
+
+
+def fit_all(runs: Runs, pool: Pool, say: Callable[[str], None]) -> dict[Fitting, Cost]:
+    """Runs side by side, after the first, which makes what they share; their minutes are those of a shared machine."""
+    costs: dict[Fitting, Cost] = {}
+    work = cluster.Call(run_apart, (os.getcwd(),))
+    for some in (runs[:1], runs[1:]):
+        for number, cost in pool.each(work, some):
+            fitting = some[number][0]
+            if cost is None:
+                say(f"{fitting} failed: {last_words(fitting.folder)}")
+                continue
+            costs[fitting] = cost
+            took = f"{cost.minutes:.1f} minutes beside others, {cost.peak_megabytes:,.0f} MB"
+            say(f"{len(costs)} of {len(runs)}: {fitting}, {took}")
+    return {fitting: costs[fitting] for fitting, _ in runs if fitting in costs}  # in their order, whoever was first
+
+
+def run_apart(folder: str, run: tuple[Fitting, Sequence[str]]) -> Cost | None:
+    """What a worker does: one run in a process of its own; `folder` is where relative paths start."""
+    os.chdir(folder)
+    return run_once(*run, in_own_process)
 
 
 def planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
@@ -149,7 +185,8 @@ def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> f
 def last_words(folder: Path) -> str:
     """The last line of a run's log; where it ends in a traceback, the line that names the error, and where to look."""
     log = folder / "run.log"
-    _, traceback, after = log.read_text(encoding="utf-8").strip().rpartition(TRACEBACK)
+    said = log.read_text(encoding="utf-8") if log.is_file() else ""  # what fails at once has not begun a log
+    _, traceback, after = said.strip().rpartition(TRACEBACK)
     if traceback:
         error = next((line for line in after.splitlines() if line and not line.startswith(" ")), "an error")
         return f"{error} (a bug: its traceback is in {log})"

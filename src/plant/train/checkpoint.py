@@ -13,8 +13,8 @@ from torch.optim import Optimizer
 
 from plant.store.artifact import atomic_file
 from plant.store.safetensors import read_tensors, write_tensors
-from plant.train.seed import random_state, restore_random_state
 
+FORMAT = 2  # until 1 one stream of random numbers ran through all steps, and was kept; now each step has its own
 STATE = "state.json"  # the tensor that holds the JSON part, as UTF-8 bytes
 
 
@@ -83,24 +83,23 @@ def save_training(
     optimizer: Optimizer,
     fingerprint: str = "",
 ) -> None:
-    """Write the tensors of each part, the optimizer and torch's random state."""
+    """Write the tensors of each part and of the optimizer; random numbers follow from the seed, epoch and step."""
     tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
     of_optimizer, groups = pack_optimizer(optimizer)
-    about = {"groups": groups, "fingerprint": fingerprint}
-    save_checkpoint(path, {**tensors, **of_optimizer, "random": random_state()}, {**state, **about})
+    about = {"groups": groups, "fingerprint": fingerprint, "format": FORMAT}
+    save_checkpoint(path, {**tensors, **of_optimizer}, {**state, **about})
 
 
 def resume_training(path: Path | str | None, *parts: str, optimizer: Optimizer, fingerprint: str = "") -> Saved | None:
-    """Give the optimizer and torch's random state back what was saved, and return the rest.
+    """Give the optimizer back what was saved, and return the rest.
 
-    None: nothing was, or by a training with another fingerprint.
+    None: nothing was, or by a training with another fingerprint, or by a version that would have gone on otherwise.
     """
     found = load_checkpoint(path) if path else None
-    if found is None or found.state.get("fingerprint", "") != fingerprint:
+    if found is None or (found.state.get("fingerprint", ""), found.state.get("format", 1)) != (fingerprint, FORMAT):
         return None
     unpack_optimizer(optimizer, found.tensors, found.state["groups"])
-    restore_random_state(found.tensors["random"])
-    state = {key: value for key, value in found.state.items() if key not in ("groups", "fingerprint")}
+    state = {key: value for key, value in found.state.items() if key not in ("groups", "fingerprint", "format")}
     return Saved({part: _of_part(found.tensors, f"{part}.") for part in parts}, state)
 
 

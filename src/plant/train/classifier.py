@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 import torch
@@ -160,8 +161,15 @@ class _ClassifierTask:
             logits = self.classifier(collate(documents, rows).to(self.runtime.device)).logits
             return torch.sigmoid(logits).cpu().numpy()
 
+        turns, others = count(), self.runtime.together
+
+        def share(rows: NDArray[np.intp]) -> NDArray[np.float32]:
+            mine = next(turns) % others.size == others.rank
+            return predict(rows) if mine else np.zeros((len(rows), self.notes.n_labels), np.float32)
+
         if not are_many(len(documents), self.notes.n_labels):
-            return predict_in_batches(predict, documents, n_labels=self.notes.n_labels, size=self.recipe.batch)
+            size, n_labels = self.recipe.batch, self.notes.n_labels
+            return others.gathered(predict_in_batches(share, documents, n_labels=n_labels, size=size))
         few = prediction_batches(documents, size=min(self.recipe.batch, together(self.notes.n_labels)))
         return best_scores(((rows, predict(rows)) for rows in few), Lists(documents.labels, documents.label_starts))
 

@@ -6,12 +6,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from plant.train.checkpoint import resume_training, save_training
 from plant.train.schedule import constant
-from plant.train.seed import seeded
+from plant.train.seed import seed_of, seeded
+from plant.train.statistics import RunningStatistics
+from plant.train.together import ALONE, Together, check_size
 from plant.types import Progress, silent
 
 Batch = TypeVar("Batch")
@@ -29,11 +32,12 @@ class Runtime(Generic[Logged]):
     device: str = "cpu"
     log: Callable[[Logged], None] = lambda record: None
     progress: Progress = silent
+    together: Together = ALONE
 
 
 @dataclass(frozen=True)
 class State(Generic[Record]):
-    """Where a training is; with the tensors and the random state of a checkpoint, all that is needed to go on."""
+    """Where a training is; with the tensors of a checkpoint and the seed, all that is needed to go on."""
 
     epoch: int = 0  # epochs that are done
     step: int = 0  # batches done in this epoch, of `steps`
@@ -119,10 +123,12 @@ class Trainer(Generic[Record]):
     ) -> tuple[Record, ...]:
         """Train in place and return the record of each epoch; goes on from the checkpoint where there is one.
 
-        A checkpoint with another `fingerprint` is one of another training, and not gone on from.
+        A checkpoint with another `fingerprint` is one of another training, and not gone on from. Of several processes
+        that train together the first writes checkpoints and logs; all go on from the same.
         """
+        check_size(runtime.together, self.accumulate)
         with seeded(seed):
-            return _Training(self, task, runtime, fingerprint).run()
+            return _Training(self, task, runtime, seed, fingerprint).run()
 
 
 @dataclass
@@ -132,6 +138,7 @@ class _Training(Generic[Batch, Record]):
     trainer: Trainer[Record]
     task: Task[Batch, Record]
     runtime: Runtime[Record]
+    seed: int
     fingerprint: str
     state: State[Record] = field(default_factory=State)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
@@ -139,6 +146,7 @@ class _Training(Generic[Batch, Record]):
     def __post_init__(self) -> None:
         self.peaks = [group["lr"] for group in self.task.optimizer.param_groups]
         self.saved_at = time.monotonic()
+        self.statistics = RunningStatistics.of(self.task.model)
 
     def run(self) -> tuple[Record, ...]:
         self.task.optimizer.zero_grad(set_to_none=True)
@@ -169,27 +177,50 @@ class _Training(Generic[Batch, Record]):
         batches = self.task.batches(self.state.epoch)
         self.state = replace(self.state, phase=phase.name, steps=len(batches))
         earlier = (self.state.epoch - first) * len(batches)  # steps of the phase
+        losses: list[float] = []  # of the micro-batches of an update
         for step in range(self.state.step, len(batches)):
             self._set_learning_rates(earlier + step, phase.epochs * len(batches))
-            loss = self.task.training_step(batches[step])
+            losses.append(self._loss_of(batches[step], step))
             complete = (step + 1) % self.trainer.accumulate == 0
             if complete or step + 1 == len(batches):
-                self._update()
-            seconds = time.monotonic() - started
-            self.state = replace(self.state, step=step + 1, loss_sum=self.state.loss_sum + loss, seconds=seconds)
+                self._update(len(losses))
+                self._count(losses)
+                losses = []
+            self.state = replace(self.state, step=step + 1, seconds=time.monotonic() - started)
             self.runtime.progress(*self.task.progress(self.state))
             if complete and step + 1 < len(batches):  # gradients are in no checkpoint, and validation comes first
                 self._save_if_due()
+
+    def _loss_of(self, batch: Batch, step: int) -> float:
+        """Add to the gradients, where the micro-batch is ours; its loss, 0 where another process computes it."""
+        together, number = self.runtime.together, step % self.trainer.accumulate
+        if number % together.size != together.rank:
+            return 0.0
+        torch.manual_seed(seed_of(self.seed, self.state.epoch, step))  # the caller's state is kept by `fit`
+        with self.statistics.micro_batch(number):
+            loss = self.task.training_step(batch)
+        together.computed(number, self._parameters())
+        return loss
+
+    def _count(self, losses: list[float]) -> None:
+        """Add up in the order of micro-batches: the sum is the same whoever computed them."""
+        for loss in self.runtime.together.totals(losses):
+            self.state = replace(self.state, loss_sum=self.state.loss_sum + loss)
+
+    def _parameters(self) -> list[nn.Parameter]:
+        return [parameter for group in self.task.optimizer.param_groups for parameter in group["params"]]
 
     def _set_learning_rates(self, step: int, total: int) -> None:
         share = self.trainer.schedule(step, total)
         for peak, group in zip(self.peaks, self.task.optimizer.param_groups, strict=True):
             group["lr"] = peak * share
 
-    def _update(self) -> None:
+    def _update(self, micro_batches: int) -> None:
         optimizer, clip = self.task.optimizer, self.trainer.clip
+        self.runtime.together.sum_gradients(self._parameters(), micro_batches=micro_batches)
+        self.statistics.update(self.runtime.together, micro_batches=micro_batches)
         if clip is not None:
-            nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], clip)
+            nn.utils.clip_grad_norm_(self._parameters(), clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -200,7 +231,8 @@ class _Training(Generic[Batch, Record]):
         )
         if self.trainer.score is not None:
             self._keep_if_best(self.trainer.score(record))
-        self.runtime.log(record)
+        if self.runtime.together.rank == 0:
+            self.runtime.log(record)
         self._save_if_due()
 
     def _keep_if_best(self, score: float) -> None:
@@ -210,7 +242,7 @@ class _Training(Generic[Batch, Record]):
 
     def _save_if_due(self) -> None:
         path, minutes = self.runtime.checkpoint, (time.monotonic() - self.saved_at) / 60
-        if path is None or minutes < self.trainer.checkpoint_minutes:
+        if path is None or minutes < self.trainer.checkpoint_minutes or self.runtime.together.rank > 0:
             return
         tensors, optimizer = {**self.task.state_dicts(), BEST: self.best_weights}, self.task.optimizer
         save_training(path, tensors, asdict(self.state), optimizer=optimizer, fingerprint=self.fingerprint)

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from plant.errors import InputError, reads_like_a_name
+from plant.store.temporary import temporary_file
 from plant.types import Progress
 
 KINDS = (".jsonl", ".ndjson", ".parquet")
@@ -17,8 +17,7 @@ def write_rows(rows: Iterable[dict[str, Any]], path: Path, *, suffix: str, progr
     check_kind(suffix)
     if suffix != ".parquet":
         return _write_lines(rows, path, progress)
-    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        lines = Path(folder) / "rows.jsonl"  # rows come one by one, Parquet wants columns
+    with temporary_file(path) as lines:  # rows come one by one, Parquet wants columns
         count = _write_lines(rows, lines, progress)
         _to_parquet(lines, path)
     return count

@@ -1,0 +1,153 @@
+"""What work on many processes and machines costs and gains, as ratios in one run.
+
+    python benchmarks/scale.py [merge] [predict] [train] [--json]      without a name, all of them
+
+CPU seconds of all processes; wall time tells something only on a machine that does nothing else.
+
+- merge: the counts of two shards of notes added by walking along their rows, against the sum by sorting that it
+  replaced (`np.unique` over all pairs).
+- predict: shards of demo notes with evidence, by one process (0) and by `--workers` 1, 2 and 4, whole commands; `start`
+  is what a command costs that finds all shards done. The bytes must be the same.
+- train: `plant run` of one classifier by one process and by two that share its updates, whole commands; the tensors of
+  the coders must be the same bit for bit.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+PAIRS, TOKENS, LABELS = 10_000_000, 60_000, 2_000
+
+
+def merge() -> dict[str, float]:
+    """Two halves of ten million pairs."""
+    from plant.relevance.counts import PairCounts
+
+    def half(seed: int) -> Any:
+        random = np.random.default_rng(seed)
+        keys = np.unique(random.integers(0, LABELS * TOKENS, PAIRS // 2))
+        starts = np.searchsorted(keys, np.arange(LABELS + 1, dtype=np.int64) * TOKENS)
+        together = random.integers(1, 9, len(keys)).astype(np.int32)
+        nothing = np.zeros(TOKENS, np.int64), np.zeros(LABELS, np.int64)
+        return PairCounts(10, *nothing, starts, (keys % TOKENS).astype(np.uint16), together)
+
+    first, second = half(1), half(2)
+    _ = first + second  # compiles
+    ours, theirs = cpu(lambda: first + second), cpu(lambda: sorted_sum(first, second))
+    merged, keys = first + second, sorted_sum(first, second)
+    assert np.array_equal(merged.together, keys[1])
+    return {"pairs": float(len(merged.tokens)), "merged_s": ours, "sorted_s": theirs, "times_faster": theirs / ours}
+
+
+def sorted_sum(first: Any, second: Any) -> tuple[Any, Any]:
+    """The sum as it was: one key for each pair, all sorted again."""
+    keys = [np.repeat(np.arange(LABELS), np.diff(part.starts)) * TOKENS + part.tokens for part in (first, second)]
+    distinct, where = np.unique(np.concatenate(keys), return_inverse=True)
+    sums = np.zeros(len(distinct), np.int32)
+    np.add.at(sums, where, np.concatenate([first.together, second.together]))
+    return distinct, sums
+
+
+def cpu(work: Callable[[], Any]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def plant(*arguments: str) -> tuple[float, float]:
+    """CPU and wall seconds of a `plant` command with all processes that it starts."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run([sys.executable, "-m", "plant", *arguments], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent, time.monotonic() - begun
+
+
+def write_notes(folder: Path, count: int, shards: int) -> None:
+    """Demo notes in one file to fit on, and in shards to predict."""
+    from plant.data.sources import open_source
+
+    notes = [note for _, note in zip(range(count), open_source("demo").notes(), strict=False)]
+    rows = [
+        {"id": n.id, "text": n.text, "codes": list(n.codes), "split": ("train", "train", "dev")[place % 3]}
+        for place, n in enumerate(notes)
+    ]
+    (folder / "notes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "shards").mkdir()
+    for number in range(shards):
+        some = [json.dumps({"id": row["id"], "text": row["text"]}) + "\n" for row in rows[number::shards]]
+        (folder / "shards" / f"part{number}.jsonl").write_text("".join(some), encoding="utf-8")
+
+
+SMALL = ("fit.epochs=2", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=2")
+
+
+def fit(folder: Path, out: str, *options: str) -> tuple[float, float]:
+    changes = [word for change in SMALL for word in ("--set", change)]
+    notes = str(folder / "notes.jsonl")
+    return plant("run", notes, "--recipe", "plant-demo", "--out", str(folder / out), *changes, *options)
+
+
+def predict() -> dict[str, float]:
+    """A coder of PLANT over eight shards."""
+    figures: dict[str, float] = {}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_notes(folder, NOTES, shards=8)
+        fit(folder, "run")
+        common = ("predict", str(folder / "run" / "coder"), str(folder / "shards"), "--out")
+        for workers in (0, 1, 2, 4):
+            out, options = folder / f"out{workers}", ("--workers", str(workers)) if workers else ()
+            (spent, wall), (start, _) = (plant(*common, str(out), *options) for _ in range(2))
+            figures |= {f"cpu_s_{workers}": spent, f"start_cpu_s_{workers}": start, f"wall_s_{workers}": wall}
+            assert contents(out) == contents(folder / "out0")
+    return figures | {f"cpu_ratio_{workers}": figures[f"cpu_s_{workers}"] / figures["cpu_s_0"] for workers in (1, 2, 4)}
+
+
+def train() -> dict[str, float]:
+    """The same updates by one process and by two."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_notes(folder, NOTES, shards=1)
+        one, one_wall = fit(folder, "one")
+        two, two_wall = fit(folder, "two", "--workers", "2")
+        coders = [folder / run / "coder" / "tensors.safetensors" for run in ("one", "two")]
+        assert coders[0].read_bytes() == coders[1].read_bytes()
+    return {"one_cpu_s": one, "two_cpu_s": two, "cpu_ratio": two / one, "one_wall_s": one_wall, "two_wall_s": two_wall}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+NOTES = 240
+PARTS: dict[str, Callable[[], dict[str, float]]] = {"merge": merge, "predict": predict, "train": train}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    found = {name: PARTS[name]() for name in arguments.parts}
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+        return
+    for name, figures in found.items():
+        print(name, *(f"{key} {value:,.3f}" for key, value in figures.items()), sep="\n    ")
+
+
+if __name__ == "__main__":
+    main()

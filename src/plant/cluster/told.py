@@ -1,0 +1,60 @@
+"""What goes wrong on a worker, in a form that can travel: its kind and a sentence, no values of a note."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import plant.errors
+from plant.errors import PlantError
+
+BUG = "bug"
+
+
+class WorkerError(RuntimeError):
+    """A bug that showed on a worker: the kind of its error and where it was raised, without what it said."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """The result of a call, or why there is none."""
+
+    result: Any = None
+    kind: str = ""  # empty where all went well
+    sentence: str = ""
+    number: int = 0  # of an OSError
+    file: str = ""
+
+    def value(self) -> Any:
+        """The result; otherwise the error, raised here as it would have been without workers."""
+        if not self.kind:
+            return self.result
+        if self.kind == "OSError":
+            raise OSError(self.number, self.sentence, self.file or None)
+        if self.kind == "MemoryError":
+            raise MemoryError
+        if self.kind == "KeyboardInterrupt":
+            raise KeyboardInterrupt
+        kind = getattr(plant.errors, self.kind, None)
+        if isinstance(kind, type) and issubclass(kind, PlantError):
+            raise kind(self.sentence)
+        raise WorkerError(self.sentence)
+
+
+def told(work: Callable[..., Any], *arguments: Any) -> Told:
+    """Carry out a call; whatever goes wrong is told, not raised."""
+    try:
+        return Told(work(*arguments))
+    except PlantError as error:
+        return Told(kind=type(error).__name__, sentence=str(error))
+    except OSError as error:
+        return Told(
+            None, "OSError", error.strerror or type(error).__name__, error.errno or 0, str(error.filename or "")
+        )
+    except (MemoryError, KeyboardInterrupt) as error:
+        return Told(kind=type(error).__name__)
+    except Exception as error:  # a bug: what it says may quote a note, where it was raised does not
+        places = [
+            f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+        ]
+        return Told(kind=BUG, sentence=f"{type(error).__name__} on a worker, raised at " + " < ".join(reversed(places)))

@@ -1,0 +1,181 @@
+"""Processes that train one model: who computes which micro-batch, and the one sum before an update.
+
+The recipe decides the mathematics, the processes only who computes: an update is the sum of `accumulate` micro-batches,
+and micro-batch m is computed by process m mod `size`. Two processes with an update of two give the bits of one; beyond,
+sums of floats have more than one order, unless they are `exact`.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, distributed, nn
+
+from plant.errors import InputError
+
+PATIENCE = timedelta(minutes=30)  # for the slowest process: validation, or reading all notes once
+OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # with 1, each start of torchrun's processes has a store of its own
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@runtime_checkable
+class Together(Protocol):
+    """This process among those of a training."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def computed(self, number: int, parameters: Sequence[nn.Parameter]) -> None:
+        """Say that the gradients of a micro-batch were added, by its number within the update."""
+        ...
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter], *, micro_batches: int) -> None:
+        """Give every process the gradients of the whole update; one that is None everywhere stays None."""
+        ...
+
+    def totals(self, values: Sequence[float]) -> list[float]:
+        """The sums over processes, value by value."""
+        ...
+
+    def gathered(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A matrix whose rows were computed by one process each, and are zeros with the others."""
+        ...
+
+
+@dataclass(frozen=True)
+class Alone:
+    """One process, which computes everything."""
+
+    rank: int = 0
+    size: int = 1
+
+    def computed(self, number: int, parameters: Sequence[nn.Parameter]) -> None:
+        """The gradients are where they belong."""
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter], *, micro_batches: int) -> None:
+        """They are summed already."""
+
+    def totals(self, values: Sequence[float]) -> list[float]:
+        return list(values)
+
+    def gathered(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        return rows
+
+
+ALONE = Alone()
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A process of the group that torch.distributed made.
+
+    With `exact`, the gradients of each micro-batch are kept apart and added in the order of their numbers: the bits of
+    one process with any number of them, for `accumulate` times the memory.
+    """
+
+    rank: int
+    size: int
+    exact: bool = False
+    kept: dict[int, list[Tensor | None]] = field(default_factory=dict)  # of this update, by micro-batch
+
+    def computed(self, number: int, parameters: Sequence[nn.Parameter]) -> None:
+        if not self.exact:
+            return
+        self.kept[number] = [parameter.grad for parameter in parameters]
+        for parameter in parameters:
+            parameter.grad = None
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter], *, micro_batches: int) -> None:
+        if not self.exact:
+            return _sum(parameters, [parameter.grad for parameter in parameters])
+        summed: list[Tensor | None] = [None] * len(parameters)
+        for number in range(micro_batches):
+            _sum(parameters, self.kept.pop(number, [None] * len(parameters)))
+            for place, parameter in enumerate(parameters):
+                summed[place] = _added(summed[place], parameter.grad)
+        for parameter, gradient in zip(parameters, summed, strict=True):
+            parameter.grad = gradient
+
+    def totals(self, values: Sequence[float]) -> list[float]:
+        found = torch.tensor(list(values), dtype=torch.float64, device=_device())
+        distributed.all_reduce(found)
+        return [float(value) for value in found.tolist()]
+
+    def gathered(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        found = torch.from_numpy(np.ascontiguousarray(rows)).to(_device())
+        distributed.all_reduce(found)
+        return found.cpu().numpy()
+
+
+def _added(sum_so_far: Tensor | None, gradient: Tensor | None) -> Tensor | None:
+    return gradient if sum_so_far is None else sum_so_far if gradient is None else sum_so_far + gradient
+
+
+def _sum(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
+    """Set each parameter's gradient to the sum over processes: one flat buffer, sent once."""
+    there = torch.tensor([gradient is not None for gradient in gradients], dtype=torch.int32, device=_device())
+    distributed.all_reduce(there, op=distributed.ReduceOp.MAX)
+    pairs = zip(parameters, gradients, there.tolist(), strict=True)
+    some = [(parameter, gradient) for parameter, gradient, is_there in pairs if is_there]
+    for parameter in parameters:
+        parameter.grad = None
+    if not some:
+        return
+    parts = [torch.zeros_like(parameter) if gradient is None else gradient for parameter, gradient in some]
+    flat = torch.cat([part.detach().reshape(-1) for part in parts])  # gradients have no gradients
+    distributed.all_reduce(flat)
+    for (parameter, _), part in zip(some, flat.split([part.numel() for part in parts]), strict=True):
+        parameter.grad = part.view_as(parameter).clone()
+
+
+def _device() -> str:
+    return "cuda" if distributed.get_backend() == "nccl" else "cpu"
+
+
+def is_ranked() -> bool:
+    """Whether this process was started as one of several, as torchrun does."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+@contextmanager
+def ranked(device: str = "cpu", *, exact: bool = False) -> Iterator[Together]:
+    """This process among those that torchrun started; alone where nobody did."""
+    if not is_ranked():
+        yield ALONE
+        return
+    _check_restarts()
+    if os.environ.get("MASTER_ADDR", "") in LOOPBACK:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # in containers the host's name often leads nowhere
+    mine = not distributed.is_initialized()
+    if mine:
+        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
+    try:
+        yield Ranked(distributed.get_rank(), distributed.get_world_size(), exact)
+    finally:
+        if mine:
+            distributed.destroy_process_group()
+
+
+def _check_restarts() -> None:
+    """Refuse a launcher whose restarts would wait for ever: its store keeps the addresses of the dead processes."""
+    restarts = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
+    if restarts and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        raise InputError(f"torchrun would hang after a restart: set {OWN_STORE}=1 on all machines, or --max-restarts 0")
+
+
+def check_size(together: Together, accumulate: int) -> None:
+    """Refuse more processes than there are micro-batches in an update: some would only wait."""
+    if together.size > accumulate:
+        raise InputError(
+            f"{together.size} processes share the micro-batches of an update, of which this training has {accumulate}: "
+            f"take fewer, or --set fit.accumulate={together.size} (a smaller fit.batch keeps the size of the update)"
+        )

@@ -1,0 +1,142 @@
+"""The same calls on a real Ray cluster of two nodes on this machine: same bytes, kills, and what it must not keep.
+
+A minute and nine CPU seconds for the cluster alone, so `slow`: `python -m pytest -m slow tests/e2e/test_cluster.py`.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plant
+from plant.cluster.coding import Coding
+from plant.cluster.pool import Call, Here, Needs, Pool, pool_of
+from plant.cluster.predict import find_shards, predict_shards
+from plant.coder import Coder
+from plant.errors import InputError
+from tests.made_up import notes_of
+
+ray = pytest.importorskip("ray", reason="needs Ray: pip install 'plant-xmtc[cluster]'")
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+SECRET = "zyxwsecretword"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A head and a node of one core each; a start costs nine CPU seconds, so one serves all tests."""
+    from ray.cluster_utils import Cluster
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    rooms = [str(Path(plant.__file__).parents[1]), str(Path(__file__).parents[2])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(rooms)
+    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 150_000_000}
+    found = Cluster(initialize_head=True, head_node_args=head)
+    found.add_node(num_cpus=1, object_store_memory=150_000_000)
+    yield found
+    found.shutdown()
+
+
+@pytest.fixture(scope="module")
+def pool(cluster: Any) -> Iterator[Pool]:
+    with pool_of(cluster.address, workers=2) as found:
+        yield found
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def killed_once(folder: str, number: int) -> int:
+    mark = Path(folder) / str(number)
+    if number == 1 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def slow_where(folder: str, number: int) -> int:
+    """Say on which node this runs, then take a while."""
+    (Path(folder) / f"{number}-{ray.get_runtime_context().get_node_id()}-{time.time_ns()}").touch()
+    time.sleep(4)
+    return number
+
+
+def failing(number: int) -> None:
+    raise InputError("a sentence for people")
+
+
+def test_every_item_is_done_once(pool: Pool) -> None:
+    assert sorted(pool.each(Call(square), [1, 2, 3])) == [(0, 1), (1, 4), (2, 9)]
+
+
+def test_an_error_is_the_sentence_without_a_traceback_of_ray(pool: Pool) -> None:
+    with pytest.raises(InputError, match="^a sentence for people$"):
+        list(pool.each(Call(failing), [1]))
+
+
+def test_a_killed_worker_is_replaced(pool: Pool, tmp_path: Path) -> None:
+    assert sorted(pool.each(Call(killed_once, (str(tmp_path),)), [0, 1, 2])) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_folder_that_nodes_do_not_see_is_told(pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool.check_sees(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("plant.cluster.on_ray._is_file", never)
+    with pytest.raises(InputError, match="node .* does not see"):
+        pool.check_sees(tmp_path)
+
+
+def never(path: str) -> bool:
+    return False
+
+
+def test_no_cluster_is_one_line() -> None:
+    with pytest.raises(InputError, match="no Ray cluster answers at --cluster"), pool_of("127.0.0.1:1"):
+        pass
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Notes that all have one marked word, and a coder of them."""
+    folder = tmp_path_factory.mktemp("shards")
+    notes = notes_of(40)
+    Coder("tfidf", "prepare.min_count=1").fit([n.text for n in notes], [n.codes for n in notes]).save(folder / "coder")
+    (folder / "in").mkdir()
+    for number in range(4):
+        rows = [{"id": n.id, "text": f"{n.text} {SECRET}"} for n in notes[number * 10 : number * 10 + 10]]
+        (folder / "in" / f"part{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_prediction_has_the_bytes_of_one_process_and_ray_keeps_no_word_of_a_note(pool: Pool, shards: Path) -> None:
+    coder, found = str(shards / "coder"), find_shards([str(shards / "in")])
+    predict_shards(coder, found, shards / "here", Coding(), Here())
+    predict_shards(coder, found, shards / "ray", Coding(), pool)
+    (shards / "bad.jsonl").write_text(f'{{"id": "x", "text": "{SECRET}"}}\n{{"{SECRET}": 1\n')
+    with pytest.raises(InputError, match="line 2"):
+        predict_shards(coder, find_shards([str(shards / "bad.jsonl")]), shards / "bad", Coding(), pool)
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    theirs = {file.name: file.read_bytes() for file in (shards / "ray").iterdir()}
+    assert theirs == {file.name: file.read_bytes() for file in (shards / "here").iterdir()}
+    time.sleep(1)
+    files = [file for file in session.rglob("*") if file.is_file()]
+    assert len(files) > 10
+    assert not [file for file in files if SECRET.encode() in file.read_bytes()]
+
+
+def test_work_of_a_lost_node_is_done_elsewhere(cluster: Any, pool: Pool, tmp_path: Path) -> None:
+    extra = cluster.add_node(num_cpus=2, object_store_memory=150_000_000)
+    done = []
+    work, needs = Call(slow_where, (str(tmp_path),)), Needs(gigabytes=0.1)
+    for number, result in replace(pool, workers=4).each(work, list(range(6)), needs=needs):
+        if not done:
+            cluster.remove_node(extra, allow_graceful=False)
+        done.append((number, result))
+    assert sorted(done) == [(number, number) for number in range(6)]
+    assert len(list(tmp_path.iterdir())) > 6

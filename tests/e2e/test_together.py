@@ -1,0 +1,157 @@
+"""Processes that train one model together end with the bits of one process, and go on after kills to the same."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from plant.cli.run import _without_workers
+from plant.errors import InputError
+from plant.nn.parts.table import ENCODERS
+from plant.train.together import ALONE, OWN_STORE, Ranked, check_size, ranked
+from tests.made_up import notes_of
+
+READ_WORDS = [name for name in ENCODERS.builders if name not in ("none", "transformer")]
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def trained(
+    out: Path, processes: int, encoders: Sequence[str], accumulate: int, *options: str
+) -> dict[str, dict[str, Any]]:
+    """What so many processes write down; one is not told of any others."""
+    command = [sys.executable, "-m", "tests.trained_together", str(out), ",".join(encoders), str(accumulate), *options]
+    group = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    environments = [{**os.environ, **group, "RANK": str(rank), "OMP_NUM_THREADS": "1"} for rank in range(processes)]
+    running = [subprocess.Popen(command, cwd=ROOT, env=environment) for environment in environments]
+    assert [process.wait(timeout=300) for process in running] == [0] * processes
+    found: dict[str, dict[str, Any]] = json.loads(out.read_text())
+    return found
+
+
+@pytest.mark.parametrize(
+    "encoders", [["cnn", "multires"], pytest.param(READ_WORDS, marks=pytest.mark.slow)], ids=["two", "every"]
+)
+def test_two_processes_train_encoders_to_the_bits_of_one(tmp_path: Path, encoders: list[str]) -> None:
+    """Dropout on, running means, two micro-batches an update, the last update of an epoch with one."""
+    one, two = (trained(tmp_path / f"{count}.json", count, encoders, 2) for count in (1, 2))
+    assert one == two
+    assert len({found["weights"] for found in one.values()}) == len(encoders)
+
+
+@pytest.mark.slow
+def test_four_processes_are_near_and_repeat_themselves_and_exact_ones_have_the_bits(tmp_path: Path) -> None:
+    one, four, again, exact, few = (
+        trained(tmp_path / f"{name}.json", count, ["cnn"], 4, *options)["cnn"]
+        for name, count, options in (
+            ("one", 1, ()), ("four", 4, ()), ("again", 4, ()), ("exact", 4, ("exact",)), ("two", 2, ("exact",)),
+        )
+    )  # fmt: skip
+    assert four["sum"] == pytest.approx(one["sum"], rel=1e-5)
+    assert four == again
+    assert one == exact == few
+
+
+@pytest.mark.slow
+def test_processes_that_do_not_divide_the_update_share_it_all_the_same(tmp_path: Path) -> None:
+    one, two = (trained(tmp_path / f"{count}.json", count, ["cnn"], 3)["cnn"] for count in (1, 2))
+    assert two["sum"] == pytest.approx(one["sum"], rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", ["sum:1", "save:0"])
+def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path: Path, kill: str) -> None:
+    one = trained(tmp_path / "one.json", 1, ["cnn"], 2)
+    launch = ["torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "2"]
+    rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--local-addr", "127.0.0.1"]
+    program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), "cnn", "2"]
+    environment = {**os.environ, "PLANT_KILL": kill, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", OWN_STORE: "1"}
+    command = [sys.executable, "-m", *launch, *rendezvous, *program]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "killed").exists()
+    assert json.loads((tmp_path / "killed.json").read_text()) == one
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_more_processes_than_micro_batches_are_refused() -> None:
+    check_size(ALONE, 1)
+    with pytest.raises(
+        InputError, match="3 processes share the micro-batches of an update, of which this training has 2"
+    ):
+        check_size(Ranked(0, 3), 2)
+
+
+def summed(rank: int, size: int, port: int, folder: str) -> None:
+    """What one process does: a parameter without gradient here, one without gradient anywhere."""
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    from plant.train.together import ranked
+
+    with ranked() as together:
+        everywhere, here, nowhere = (nn.Parameter(torch.zeros(2)) for _ in range(3))
+        everywhere.grad = torch.tensor([1.0, 2.0]) + rank
+        here.grad = torch.tensor([5.0, 6.0]) if rank == 1 else None
+        together.sum_gradients([everywhere, here, nowhere], micro_batches=2)
+        totals = together.totals([0.5, float(rank)])
+        found = [None if p.grad is None else p.grad.tolist() for p in (everywhere, here, nowhere)]
+        (Path(folder) / str(rank)).write_text(json.dumps([found, totals]))
+
+
+@pytest.mark.slow
+def test_a_gradient_that_is_missing_here_is_zero_and_missing_everywhere_it_stays_so(tmp_path: Path) -> None:
+    import multiprocessing
+
+    port, spawn = free_port(), multiprocessing.get_context("spawn")
+    running = [spawn.Process(target=summed, args=(rank, 2, port, str(tmp_path))) for rank in range(2)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    for rank in range(2):
+        assert json.loads((tmp_path / str(rank)).read_text()) == [[[3.0, 5.0], [5.0, 6.0], None], [1.0, 1.0]]
+
+
+def test_a_launcher_whose_restarts_would_hang_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes found the addresses of the dead in a store that outlived them."""
+    for name, value in (
+        ("WORLD_SIZE", "2"),
+        ("TORCHELASTIC_MAX_RESTARTS", "3"),
+        ("TORCHELASTIC_USE_AGENT_STORE", "True"),
+    ):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f"would hang after a restart: set {OWN_STORE}=1"), ranked():
+        pass
+
+
+def test_processes_are_not_told_again_how_many_they_are() -> None:
+    words = ["run", "notes.csv", "--workers", "2", "--out", "x", "--workers=3", "--set", "fit.accumulate=2"]
+    assert _without_workers(words) == ["run", "notes.csv", "--out", "x", "--set", "fit.accumulate=2"]
+
+
+@pytest.mark.slow
+def test_a_run_with_workers_leaves_the_coder_of_one_process(tmp_path: Path) -> None:
+    """Called again, with the coder there, the processes find nothing to train."""
+    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(60)]
+    (tmp_path / "notes.csv").write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
+    changes = ("fit.epochs=2", "fit.accumulate=2", "fit.batch=4", "rank.epochs=2", "prepare.min_count=1",
+               "encoder.filters=8", "encoder.embedding=8")  # fmt: skip
+    options = ["--recipe", "plant-demo", *(word for change in changes for word in ("--set", change))]
+    for out, workers in (("one", ()), ("two", ("--workers", "2")), ("two", ("--workers", "2"))):
+        command = ["run", str(tmp_path / "notes.csv"), "--out", str(tmp_path / out), *workers, *options]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, "-m", "plant", *command], env=environment, check=True, timeout=500)
+    one, two = ((tmp_path / out / "coder" / "tensors.safetensors").read_bytes() for out in ("one", "two"))
+    assert one == two

@@ -1,0 +1,122 @@
+"""A program that several processes run at once: small classifiers trained together; the first writes their digests.
+
+    python -m tests.trained_together OUT ENCODER,ENCODER ACCUMULATE [exact]
+
+$PLANT_KILL kills one process once: `sum:1` process 1 between backward and sum, `save:0` process 0 inside of a save.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from plant.data.corpus import Role, gold_codes, held_out, training_view
+from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
+from plant.nn.parts.given import Given
+from plant.nn.parts.table import ENCODERS
+from plant.recipe.schema import Fit, Part, Recipe
+from plant.steps.relate import relate
+from plant.systems.fit_classifier import fit_classifier
+from plant.train import checkpoint
+from plant.train.history import ClassifierEpoch
+from plant.train.loop import Runtime
+from plant.train.seed import seeded
+from plant.train.together import Together, ranked
+from tests.made_up import corpus_of, notes_of
+
+FIT = Fit(frozen_epochs=1, epochs=2, batch=4, patience=0, checkpoint_minutes=0.0)
+
+
+def main(out: Path, encoders: Sequence[str], accumulate: int, exact: bool) -> None:
+    torch.set_num_threads(1)
+    with ranked(exact=exact) as together:
+        together = arranged(together, out)
+        found = {encoder: digest_of(encoder, accumulate, together, out) for encoder in encoders}
+        if together.rank == 0:
+            out.write_text(json.dumps(found))
+
+
+def digest_of(encoder: str, accumulate: int, together: Together, out: Path) -> dict[str, Any]:
+    """Weights, and the losses of the epochs."""
+    corpus = corpus_of(notes_of(50))
+    view = training_view(corpus)
+    decoder = Part("planted", {"planted": False, "dropout": 0.3}) if encoder == "cnn" else Part("label-attention")
+    options = {**ENCODERS.tiny(encoder), **({"dropout": 0.3} if encoder in ("cnn", "bilstm", "bigru") else {})}
+    recipe = Recipe(encoder=Part(encoder, options), decoder=decoder, fit=replace(FIT, accumulate=accumulate))
+    with seeded(3):
+        language_model = LanguageModel(view.vocab, AWDLSTM(len(view.vocab), embedding=8, hidden=6, layers=2))
+    made = {"relevance": relate(view, recipe.relate), "language_model": language_model}
+    given = Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
+    saved = out.with_name(f"{out.stem}-{encoder}.checkpoint")
+    runtime = Runtime[ClassifierEpoch](saved, together=together)
+    choosing = held_out(corpus, Role.CHOOSE, view.codes)
+    fitted = fit_classifier(view, choosing, recipe, given, gold=gold_codes(corpus, Role.CHOOSE), runtime=runtime)
+    weights = hashlib.sha256()
+    for tensor in fitted.classifier.state_dict().values():
+        weights.update(tensor.numpy().tobytes())
+    flat = torch.cat([tensor.double().flatten() for tensor in fitted.classifier.state_dict().values()])
+    return {"weights": weights.hexdigest(), "losses": [e.loss for e in fitted.history], "sum": float(flat.abs().sum())}
+
+
+def arranged(together: Together, out: Path) -> Together:
+    """The same processes, one of which will be killed where that is asked for and was not done."""
+    what, _, rank = os.environ.get("PLANT_KILL", "").partition(":")
+    mark = out.with_name("killed")
+    if not what or int(rank) != together.rank or mark.exists():
+        return together
+    if what == "save":
+        checkpoint.write_tensors = Dying(mark, 3)
+        return together
+    return Mortal(together, Dying(mark, 5))
+
+
+class Dying:
+    """At so many calls, the end."""
+
+    def __init__(self, mark: Path, calls: int) -> None:
+        self.mark, self.calls = mark, calls
+
+    def __call__(self, path: Path, tensors: Any) -> None:
+        self.calls -= 1
+        if self.calls == 0:
+            self.mark.touch()
+            Path(path).write_bytes(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+        if tensors is not None:
+            from plant.store.safetensors import write_tensors
+
+            write_tensors(path, tensors)
+
+
+class Mortal:
+    """A process among others that is killed between backward and sum."""
+
+    def __init__(self, inner: Together, dying: Dying) -> None:
+        self.inner, self.dying = inner, dying
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    @property
+    def rank(self) -> int:
+        return self.inner.rank
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def computed(self, number: int, parameters: Sequence[nn.Parameter]) -> None:
+        self.dying(self.dying.mark.with_name("half"), None)
+        self.inner.computed(number, parameters)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2].split(","), int(sys.argv[3]), "exact" in sys.argv[4:])

@@ -1,0 +1,157 @@
+"""Pools carry out every call once, whatever happens to workers; what goes wrong there is said as it would be here."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plant.cluster.local import Local
+from plant.cluster.pool import Call, Here, Needs, Pool, pool_of
+from plant.cluster.told import WorkerError, told
+from plant.errors import InputError, RecipeError
+
+POOLS = [Here(), Local(2)]
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def opened(folder: str) -> list[str]:
+    """A setup that leaves a trace of each worker that made it."""
+    (Path(folder) / f"opened-{os.getpid()}").touch()
+    return [folder]
+
+
+def added(made: list[str], number: int) -> tuple[int, int]:
+    made.append("")
+    return number, os.getpid()
+
+
+def killed_once(folder: str, number: int) -> int:
+    """Kill the worker at the first try of an odd number."""
+    mark = Path(folder) / str(number)
+    if number % 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def killed_always(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def failing(kind: str) -> None:
+    if kind == "bug":
+        raise KeyError("the text of a note")
+    if kind == "disk":
+        raise OSError(28, "No space left on device", "file.jsonl")
+    raise {"input": InputError, "recipe": RecipeError, "memory": MemoryError}[kind]("a sentence")
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=["here", "local"])
+def test_every_item_is_done_once_and_numbered(pool: Pool) -> None:
+    assert sorted(pool.each(Call(square), list(range(7)))) == [(number, number * number) for number in range(7)]
+    assert list(pool.each(Call(square), [])) == []
+
+
+def test_a_worker_makes_its_setup_once(tmp_path: Path) -> None:
+    results = list(Local(2).each(Call(added), list(range(9)), needs=Needs(setup=Call(opened, (str(tmp_path),)))))
+    assert sorted(number for number, _ in results) == list(range(9))
+    processes = {process for _, (_, process) in results}
+    assert {int(file.name.removeprefix("opened-")) for file in tmp_path.iterdir()} >= processes
+    assert len(list(tmp_path.iterdir())) <= 2
+    assert os.getpid() not in processes
+
+
+def test_a_killed_worker_is_replaced_and_its_item_done_again(tmp_path: Path) -> None:
+    results = list(Local(2).each(Call(killed_once, (str(tmp_path),)), list(range(5))))
+    assert sorted(results) == [(number, number) for number in range(5)]
+
+
+def test_an_item_that_kills_every_worker_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="2 workers in a row were killed over the same part of the work .number 1."):
+        list(Local(1).each(Call(killed_always), [5], needs=Needs(retries=1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "said"),
+    [("input", InputError, "a sentence"), ("recipe", RecipeError, "a sentence"), ("disk", OSError, "No space left"),
+     ("memory", MemoryError, "^$"), ("bug", WorkerError, "KeyError on a worker, raised at .*test_pool.py")],
+)  # fmt: skip
+def test_errors_of_workers_are_errors_here_without_what_a_bug_says(
+    kind: str, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said) as found:
+        told(failing, kind).value()
+    assert "note" not in str(found.value).replace("test_pool", "")
+
+
+def test_an_error_on_a_worker_ends_the_others() -> None:
+    with pytest.raises(InputError, match="a sentence"):
+        list(Local(2).each(Call(failing), ["input", "input", "input"]))
+
+
+def test_a_setup_that_fails_is_told() -> None:
+    with pytest.raises(RecipeError, match="a sentence"):
+        list(Local(1).each(Call(added), [1], needs=Needs(setup=Call(failing, ("recipe",)))))
+
+
+ENDLESS = """
+import sys
+from plant.cluster.local import Local
+from plant.cluster.pool import Call
+import time
+if __name__ == "__main__":
+    for _ in Local(2).each(Call(time.sleep), [600, 600]): pass
+"""
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    running = subprocess.Popen([sys.executable, str(tmp_path / "endless.py")])
+    children: set[int] = set()
+    deadline = time.monotonic() + 60
+    while len(children) < 3 and time.monotonic() < deadline:  # a tracker of multiprocessing's among them
+        children = _children(running.pid)
+        time.sleep(0.1)
+    running.kill()
+    running.wait()
+    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def _children(process: int) -> set[int]:
+    found = Path(f"/proc/{process}/task/{process}/children")
+    return {int(child) for child in found.read_text().split()} if found.exists() else set()
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_a_pool_of_nobody_is_refused(workers: int) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        pool_of("local", workers=workers)
+
+
+def test_without_options_work_stays_here() -> None:
+    with pool_of("") as pool:
+        assert isinstance(pool, Here)
+
+
+def test_absent_ray_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"--cluster needs Ray: pip install 'plant-xmtc\[cluster\]'"), pool_of("auto"):
+        pass
+
+
+def test_no_pool_of_this_machine_imports_ray_or_torch() -> None:
+    imports = "import sys, plant.cli.predict, plant.cluster.predict, plant.cluster.local"
+    program = f"{imports}; print({{'ray', 'torch'}} & set(sys.modules))"
+    said: Any = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "set()"
