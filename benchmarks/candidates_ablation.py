@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.candidates import judge as judging
-from plant.candidates.judge import MAXIMA, Lessons, TaughtJudge, columns_of, teach
+from plant.candidates.judge import MAXIMA, Lessons, columns_of, teach
 from plant.candidates.listing import Lister, list_rows, right_rows
 from plant.candidates.name_features import FLAGS
 from plant.candidates.names import fit_namer
@@ -223,12 +223,12 @@ def tried(fit: Fit, variant: Variant, rows: Sequence[Rows], *, seed: int) -> dic
     with hidden(variant.of_codes, feature_names(features, columns.parts.shape[1], MAXIMA)):
         taught = teach(lessons, columns, seed=seed)
         found = [judging.judge_note((taught.judge,), left_out(own, variant, features)[0], columns) for own in rows]
-    own = taught.held_out
+    own, threshold = taught.held_out, judging.chosen_threshold([taught.held_out], lessons.gold)
     held = [(own.codes[first:last], own.scores[first:last]) for first, last in pairwise(own.starts.tolist())]
     gold = [tuple(fit.codes[code] for code in sorted(labels)) for labels in lessons.gold]
-    measured = {f"held-out {name}": value for name, value in measures(fit, held, gold, taught).items()}
+    measured = {f"held-out {name}": value for name, value in measures(fit, held, gold, threshold).items()}
     if rows:
-        measured |= measures(fit, [(codes, scores) for codes, scores, _ in found], fit.gold, taught)
+        measured |= measures(fit, [(codes, scores) for codes, scores, _ in found], fit.gold, threshold)
     return {**measured, "rows": len(lessons.listed.rows)}
 
 
@@ -236,7 +236,7 @@ def measures(
     fit: Fit,
     judged: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]],
     gold: Sequence[tuple[str, ...]],
-    taught: TaughtJudge,
+    threshold: float,
 ) -> dict[str, float]:
     shares = np.zeros(len(fit.codes), np.float32)
     shares[: len(fit.view.codes)] = fit.view.label_shares()
@@ -244,9 +244,7 @@ def measures(
     for row, (codes, values) in enumerate(judged):
         scores[row, codes] = np.maximum(values, LEAST)
     ids = [str(row) for row in range(len(judged))]
-    outcome = outcome_of(
-        scored_densely(scores, ids=ids, codes=fit.codes, gold=gold, thresholds=taught.threshold), areas=False
-    )
+    outcome = outcome_of(scored_densely(scores, ids=ids, codes=fit.codes, gold=gold, thresholds=threshold), areas=False)
     return {name: float(measure(name)(outcome)) for name in MEASURES}
 
 
