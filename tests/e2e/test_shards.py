@@ -200,10 +200,6 @@ def kill_and_resume(coder: str, shards: Path, folder: Path, kills: int) -> None:
     assert bytes_of(folder / "killed") == bytes_of(whole)
 
 
-def test_a_killed_prediction_goes_on_to_the_same_bytes(coder: str, shards: Path, tmp_path: Path) -> None:
-    kill_and_resume(coder, shards, tmp_path, kills=1)
-
-
 @pytest.mark.slow
 def test_a_prediction_killed_at_ten_random_times_goes_on_to_the_same_bytes(coder: str, tmp_path: Path) -> None:
     (tmp_path / "shards").mkdir()

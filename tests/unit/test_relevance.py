@@ -11,6 +11,7 @@ import pytest
 
 from plant.cli.show_relevance import show_relevance
 from plant.cluster.local import Local
+from plant.cluster.pool import Here, Pool
 from plant.cluster.relate import by_workers
 from plant.data.corpus import TrainingView, take
 from plant.errors import InputError
@@ -137,10 +138,11 @@ def test_a_code_that_no_fitted_note_has_is_a_clear_error(run_folder: Path) -> No
         show_relevance(shown(run_folder, code="C99"))
 
 
-def test_workers_find_the_lists_of_one_process_and_leave_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pool", [Here(), pytest.param(Local(2), marks=pytest.mark.slow)], ids=["here", "local"])
+def test_workers_find_the_lists_of_one_process_and_leave_nothing(tmp_path: Path, pool: Pool) -> None:
     view = random_view(4, n_documents=80, n_tokens=40)
     recipe, digests = Relate(keep=6, named=2.0), set()
-    for name, find in {"alone": None, "apart": by_workers(Local(2), tmp_path / "relevance")}.items():
+    for name, find in {"alone": None, "apart": by_workers(pool, tmp_path / "relevance")}.items():
         found = relate(view, recipe, find=find)
         digests.add(save_relevance(named(found, view), tmp_path / name).digest)
     assert len(digests) == 1
