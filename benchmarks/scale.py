@@ -6,10 +6,10 @@ CPU seconds of all processes; wall time tells something only on a machine that d
 
 - merge: the counts of two shards of notes added by walking along their rows, against the sum by sorting that it
   replaced (`np.unique` over all pairs).
-- predict: shards of demo notes with evidence, by one process (0) and by `--workers` 1, 2 and 4, whole commands; `start`
-  is what a command costs that finds all shards done. The bytes must be the same.
-- train: `plant run` of one classifier by one process and by two that share its updates, whole commands; the tensors of
-  the coders must be the same bit for bit.
+- predict: shards of demo notes with evidence, by one process (0) and by `--workers` 1, 2 and 4; the cost of a note is
+  what many take beyond few, so that the starts of processes do not count. The bytes must be the same.
+- train: `plant run` of one classifier by one process and by two that share its updates; the cost of an epoch is what
+  many take beyond few. The tensors of the coders must be the same bit for bit.
 """
 
 import argparse
@@ -75,23 +75,26 @@ def plant(*arguments: str) -> tuple[float, float]:
     return spent, time.monotonic() - begun
 
 
-def write_notes(folder: Path, count: int, shards: int) -> None:
-    """Demo notes in one file to fit on, and in shards to predict."""
+def write_notes(folder: Path, *, times: int = 1) -> None:
+    """Demo notes in one file to fit on, and in shards to predict: `few`, and `many`, the same so many times."""
     from plant.data.sources import open_source
 
-    notes = [note for _, note in zip(range(count), open_source("demo").notes(), strict=False)]
+    notes = [note for _, note in zip(range(NOTES), open_source("demo").notes(), strict=False)]
     rows = [
         {"id": n.id, "text": n.text, "codes": list(n.codes), "split": ("train", "train", "dev")[place % 3]}
         for place, n in enumerate(notes)
     ]
     (folder / "notes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    (folder / "shards").mkdir()
-    for number in range(shards):
-        some = [json.dumps({"id": row["id"], "text": row["text"]}) + "\n" for row in rows[number::shards]]
-        (folder / "shards" / f"part{number}.jsonl").write_text("".join(some), encoding="utf-8")
+    for name, count in (("few", 1), ("many", times)):
+        (folder / name).mkdir()
+        repeated = [{"id": f"{n.id} {again}", "text": n.text} for again in range(count) for n in notes]
+        for number in range(SHARDS):
+            some = [json.dumps(row) + "\n" for row in repeated[number::SHARDS]]
+            (folder / name / f"part{number}.jsonl").write_text("".join(some), encoding="utf-8")
 
 
-SMALL = ("fit.epochs=2", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=2")
+EPOCHS = (1, 9)
+SMALL = ("fit.epochs=2", "fit.patience=0", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=2")
 
 
 def fit(folder: Path, out: str, *options: str) -> tuple[float, float]:
@@ -101,38 +104,54 @@ def fit(folder: Path, out: str, *options: str) -> tuple[float, float]:
 
 
 def predict() -> dict[str, float]:
-    """A coder of PLANT over eight shards."""
+    """A coder of PLANT over shards; the cost of a note is what many notes take beyond few, starts left aside."""
     figures: dict[str, float] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write_notes(folder, NOTES, shards=8)
+        write_notes(folder, times=TIMES)
         fit(folder, "run")
-        common = ("predict", str(folder / "run" / "coder"), str(folder / "shards"), "--out")
-        for workers in (0, 1, 2, 4):
-            out, options = folder / f"out{workers}", ("--workers", str(workers)) if workers else ()
-            (spent, wall), (start, _) = (plant(*common, str(out), *options) for _ in range(2))
-            figures |= {f"cpu_s_{workers}": spent, f"start_cpu_s_{workers}": start, f"wall_s_{workers}": wall}
-            assert contents(out) == contents(folder / "out0")
-    return figures | {f"cpu_ratio_{workers}": figures[f"cpu_s_{workers}"] / figures["cpu_s_0"] for workers in (1, 2, 4)}
+        for workers in WORKERS:
+            options = ("--workers", str(workers)) if workers else ()
+            taken = {}
+            for notes in ("few", "many"):
+                out = folder / f"{notes}{workers}"
+                taken[notes] = plant(
+                    "predict", str(folder / "run" / "coder"), str(folder / notes), "--out", str(out), *options
+                )
+                assert contents(out) == contents(folder / f"{notes}{WORKERS[0]}")
+            (few, few_wall), (many, many_wall) = taken["few"], taken["many"]
+            further = NOTES * (TIMES - 1)
+            figures |= {f"cpu_ms_a_note_{workers}": (many - few) / further * 1000, f"start_cpu_s_{workers}": few}
+            figures |= {f"notes_a_second_{workers}": further / max(1e-9, many_wall - few_wall)}
+    first = figures[f"cpu_ms_a_note_{WORKERS[0]}"]
+    return figures | {f"cpu_ratio_{workers}": figures[f"cpu_ms_a_note_{workers}"] / first for workers in WORKERS[1:]}
 
 
 def train() -> dict[str, float]:
-    """The same updates by one process and by two."""
+    """The same updates by one process and by two; an epoch's cost is what many epochs take beyond few."""
+    figures: dict[str, float] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write_notes(folder, NOTES, shards=1)
-        one, one_wall = fit(folder, "one")
-        two, two_wall = fit(folder, "two", "--workers", "2")
-        coders = [folder / run / "coder" / "tensors.safetensors" for run in ("one", "two")]
+        write_notes(folder)
+        for processes, options in ((1, ()), (2, ("--workers", "2"))):
+            fewer, more = (
+                fit(folder, f"{epochs}-{processes}", "--set", f"fit.epochs={epochs}", *options) for epochs in EPOCHS
+            )
+            spent, wall = (
+                (after - before) / (EPOCHS[1] - EPOCHS[0]) for before, after in zip(fewer, more, strict=True)
+            )
+            figures |= {f"cpu_s_an_epoch_{processes}": spent, f"wall_s_an_epoch_{processes}": wall}
+            figures |= {f"start_cpu_s_{processes}": fewer[0]}
+        coders = [folder / f"{EPOCHS[1]}-{processes}" / "coder" / "tensors.safetensors" for processes in (1, 2)]
         assert coders[0].read_bytes() == coders[1].read_bytes()
-    return {"one_cpu_s": one, "two_cpu_s": two, "cpu_ratio": two / one, "one_wall_s": one_wall, "two_wall_s": two_wall}
+    return figures | {"cpu_ratio": figures["cpu_s_an_epoch_2"] / figures["cpu_s_an_epoch_1"]}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
-NOTES = 240
+NOTES, SHARDS, TIMES, WORKERS = 240, 8, 11, (0, 1, 2, 4)
 PARTS: dict[str, Callable[[], dict[str, float]]] = {"merge": merge, "predict": predict, "train": train}
 
 

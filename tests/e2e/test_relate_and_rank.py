@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from plant.cli import rank, relate
+from plant.cli.main import main
 from plant.data.corpus import training_view
 from plant.data.store import save_corpus
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
@@ -85,3 +86,22 @@ def test_the_default_ranker_knows_the_best_words_of_real_codes(corpora: Path) ->
     recipe = load_recipe("plant")
     trained = rank_stage.rank(relate_stage.relate(view, recipe.relate), replace(recipe.rank, epochs=8), seed=1)
     assert trained.ndcg[:, 1].mean() > 0.9  # nDCG@15; the default epochs bring 0.999
+
+
+def test_counts_of_two_places_are_related_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def plant(*arguments: str) -> int:
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+        return int(end.value.code or 0)
+
+    for place, seed in (("a", 1), ("b", 2)):
+        save_corpus(corpus_of(notes_of(30, seed=seed)), tmp_path / place, recipe={})
+        counts = tmp_path / f"counts-{place}"
+        assert plant("relate", str(tmp_path / place), "--counts", "--least", "2", "--out", str(counts)) == 0
+    both = [str(tmp_path / "counts-a"), str(tmp_path / "counts-b")]
+    assert plant("relate", *both, "--out", str(tmp_path / "relevance")) == 0
+    assert "36 notes of 2 places" in capsys.readouterr().err
+    assert load_relevance(tmp_path / "relevance").thing.n_documents == 36
+    assert plant("relate", str(tmp_path / "a"), both[0], "--out", str(tmp_path / "x")) == 2

@@ -68,6 +68,7 @@ def done(folder: Path) -> Study:
     return studied(folder, RECIPES, SEEDS, call=in_this_process)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("done")
 def test_runs_side_by_side_end_in_the_same_bits(folder: Path, tmp_path: Path) -> None:
     """The broken one is told, and stops nobody."""

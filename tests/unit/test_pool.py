@@ -15,8 +15,6 @@ from plant.cluster.pool import Call, Here, Needs, Pool, pool_of
 from plant.cluster.told import WorkerError, told
 from plant.errors import InputError, RecipeError
 
-POOLS = [Here(), Local(2)]
-
 
 def square(number: int) -> int:
     return number * number
@@ -55,7 +53,7 @@ def failing(kind: str) -> None:
     raise {"input": InputError, "recipe": RecipeError, "memory": MemoryError}[kind]("a sentence")
 
 
-@pytest.mark.parametrize("pool", POOLS, ids=["here", "local"])
+@pytest.mark.parametrize("pool", [Here(), Local(1)], ids=["here", "local"])
 def test_every_item_is_done_once_and_numbered(pool: Pool) -> None:
     assert sorted(pool.each(Call(square), list(range(7)))) == [(number, number * number) for number in range(7)]
     assert list(pool.each(Call(square), [])) == []
@@ -95,7 +93,7 @@ def test_errors_of_workers_are_errors_here_without_what_a_bug_says(
 
 def test_an_error_on_a_worker_ends_the_others() -> None:
     with pytest.raises(InputError, match="a sentence"):
-        list(Local(2).each(Call(failing), ["input", "input", "input"]))
+        list(Local(1).each(Call(failing), ["input", "input", "input"]))
 
 
 def test_a_setup_that_fails_is_told() -> None:

@@ -11,15 +11,17 @@ import pytest
 
 from plant.cli.show_relevance import show_relevance
 from plant.cluster.local import Local
+from plant.cluster.pool import Here, Pool
 from plant.cluster.relate import by_workers
-from plant.data.corpus import TrainingView
+from plant.data.corpus import TrainingView, take
 from plant.errors import InputError
 from plant.nn.planting.ranker_store import save_ranker
 from plant.recipe.schema import Rank, Relate
 from plant.relevance.grades import gains, log_rank_grades, scaled_grades
+from plant.relevance.pooled import load_counts, of_frequent_words, pooled, save_counts
 from plant.relevance.store import Named, load_relevance, name_files, save_relevance
 from plant.steps.rank import rank
-from plant.steps.relate import relate
+from plant.steps.relate import count_all, relate, relate_counts
 from plant.text.vocab import Vocab
 from tests.relevance_samples import listed, random_view
 
@@ -136,11 +138,53 @@ def test_a_code_that_no_fitted_note_has_is_a_clear_error(run_folder: Path) -> No
         show_relevance(shown(run_folder, code="C99"))
 
 
-def test_workers_find_the_lists_of_one_process_and_leave_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pool", [Here(), pytest.param(Local(2), marks=pytest.mark.slow)], ids=["here", "local"])
+def test_workers_find_the_lists_of_one_process_and_leave_nothing(tmp_path: Path, pool: Pool) -> None:
     view = random_view(4, n_documents=80, n_tokens=40)
     recipe, digests = Relate(keep=6, named=2.0), set()
-    for name, find in {"alone": None, "apart": by_workers(Local(2), tmp_path / "relevance")}.items():
+    for name, find in {"alone": None, "apart": by_workers(pool, tmp_path / "relevance")}.items():
         found = relate(view, recipe, find=find)
         digests.add(save_relevance(named(found, view), tmp_path / name).digest)
     assert len(digests) == 1
     assert sorted(file.name for file in tmp_path.iterdir()) == ["alone", "apart"]
+
+
+def listed_by_name(found: Named[Any]) -> dict[tuple[str, str], float]:
+    relevance, words = found.thing, found.vocab.tokens
+    rows = zip(relevance.codes, relevance.tokens.tolist(), relevance.scores.tolist(), strict=True)
+    return {
+        (code, words[token]): score
+        for code, row, worth in rows
+        for token, score in zip(row, worth, strict=True)
+        if score
+    }
+
+
+def test_counts_of_several_places_give_the_relevance_of_all_their_notes(tmp_path: Path) -> None:
+    """A place without some of the codes, whose words have other numbers."""
+    view, recipe = random_view(5, n_documents=50, n_tokens=12), Relate(keep=12, named=1.0)
+    for number, rows in enumerate((np.arange(30), np.arange(30, 50))):
+        part = replace(view, documents=take(view.documents, rows))
+        if number:
+            order = [0, 1, *np.random.default_rng(0).permutation(np.arange(2, 12)).tolist()]
+            new = np.argsort(order).astype(np.int32)
+            words = Vocab(tuple(view.vocab.tokens[token] for token in order))
+            part = replace(part, vocab=words, documents=replace(part.documents, tokens=new[part.documents.tokens]))
+        save_counts(of_frequent_words(count_all(part), least=0), tmp_path / str(number))
+    found = relate_counts(pooled([load_counts(tmp_path / str(number)) for number in range(2)]), recipe)
+    assert found.thing.n_documents == 50
+    assert listed_by_name(found) == listed_by_name(named(relate(view, recipe), view))
+
+
+def test_counts_that_leave_a_place_have_no_rare_word_and_no_text(tmp_path: Path) -> None:
+    view = random_view(6, n_documents=40)
+    rare = {
+        word for word, notes in zip(view.vocab.tokens, count_all(view).thing.token_counts, strict=True) if notes < 12
+    }
+    counted = of_frequent_words(count_all(view), least=12)
+    save_counts(counted, tmp_path / "counts")
+    assert rare.difference(("<pad>", "<unk>"))
+    assert not rare.difference(("<pad>", "<unk>")) & set(load_counts(tmp_path / "counts").vocab.tokens)
+    assert sorted(f.name for f in (tmp_path / "counts").iterdir()) == [
+        "codes.jsonl", "manifest.json", "tensors.safetensors", "vocab.txt",
+    ]  # fmt: skip

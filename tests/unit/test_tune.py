@@ -1,16 +1,20 @@
 """Knobs are tried, judged by the choosing notes alone, and a search that was stopped goes on."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from plant.cluster.pool import Here
+from plant.cluster.tune import by_workers
 from plant.data.corpus import Role
+from plant.data.store import save_corpus
 from plant.errors import InputError, RecipeError
 from plant.recipe.reading import load_recipe
-from plant.steps.tune import Knob, Tuned, read_knob, tune
+from plant.steps.tune import JudgeAll, Knob, Search, Trial, Tuned, read_knob, tune
 from tests.made_up import corpus_of, notes_of
 
 CORPUS = corpus_of(notes_of(60, n_codes=4))
@@ -62,3 +66,20 @@ def test_without_choosing_notes_there_is_nothing_to_judge_by(tmp_path: Path) -> 
     role = np.where(CORPUS.role == Role.CHOOSE, np.int8(Role.UNUSED), CORPUS.role)
     with pytest.raises(InputError, match="no note is left for choosing"):
         tuned(tmp_path, 1, replace(CORPUS, role=role))
+
+
+def test_sets_that_are_tried_at_once_are_told_in_the_order_of_their_drawing(tmp_path: Path) -> None:
+    save_corpus(CORPUS, tmp_path / "corpus", recipe={})
+    changes, found = ["tfidf.min_documents=1"], []
+    for name in ("first", "second"):
+        about = Search("tfidf", tmp_path / name, "made up", "MAP")
+        judge = by_workers(Here(), tmp_path / "corpus", about)
+
+        def backwards(trials: Sequence[Trial], judge: JudgeAll = judge) -> list[tuple[int, float]]:
+            return list(judge(trials))[::-1]
+
+        apart = {"judge": judge if name == "first" else backwards, "at_once": 2}
+        made = tune(CORPUS, "tfidf", KNOBS, tmp_path / name, digest="made up", overrides=changes, trials=3, **apart)  # type: ignore[arg-type]
+        found.append((made, (tmp_path / name / "trials.csv").read_text()))
+    assert found[0] == found[1]
+    assert found[0][0].trials == 3

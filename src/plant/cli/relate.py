@@ -5,16 +5,35 @@ from pathlib import Path
 
 from plant.cli.console import announce, progress, say
 from plant.cli.options import add_pool_options, add_recipe_options, chosen_pool, chosen_recipe
+from plant.errors import InputError
+from plant.store.artifact import check_apart, read_manifest
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", help="folder that `plant prepare` wrote")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the relevance")
+    parser.add_argument("corpora", metavar="CORPUS|COUNTS", nargs="+",
+                        help="folder that `plant prepare` wrote; or counts of several places, to be added")  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the relevance, or of the counts")
+    parser.add_argument("--counts", action="store_true",
+                        help="write how often words and codes meet, no text: what may leave a place")  # fmt: skip
+    parser.add_argument("--least", type=int, default=5, metavar="NOTES",
+                        help="with --counts, leave out words of fewer notes, maybe names (default: 5)")  # fmt: skip
     add_recipe_options(parser)
     add_pool_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
+    kinds = {read_manifest(path).kind for path in arguments.corpora}
+    if kinds == {"counts"} and not arguments.counts:
+        _relate_counts(arguments)
+    elif len(arguments.corpora) > 1:
+        raise InputError("several folders can be related where all of them are counts (plant relate CORPUS --counts)")
+    elif arguments.counts:
+        _count(arguments)
+    else:
+        _relate(arguments)
+
+
+def _relate(arguments: argparse.Namespace) -> None:
     from plant.cluster.relate import by_workers
     from plant.steps.relate import RELATE, relate_step
     from plant.steps.single import made_at, opened_corpus
@@ -22,7 +41,36 @@ def run(arguments: argparse.Namespace) -> None:
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     apart = arguments.workers is not None or bool(arguments.cluster)
     with chosen_pool(arguments) as pool, progress() as tell:
-        given = opened_corpus(arguments.corpus)
+        given = opened_corpus(arguments.corpora[0])
         step = relate_step(by_workers(pool, out)) if apart else RELATE
         found = made_at(out, step, recipe, given, progress=tell, notify=announce(out)).thing
     say(f"{len(found.codes):,} codes, {found.n_tokens:,} words, {found.n_documents:,} fitted notes")
+
+
+def _count(arguments: argparse.Namespace) -> None:
+    from plant.data.corpus import training_view
+    from plant.data.store import load_corpus
+    from plant.relevance.pooled import of_frequent_words, save_counts
+    from plant.steps.relate import count_all
+
+    check_apart(arguments.out, arguments.corpora)
+    counted = of_frequent_words(count_all(training_view(load_corpus(arguments.corpora[0]))), least=arguments.least)
+    save_counts(counted, arguments.out)
+    pairs = (
+        f"{len(counted.thing.tokens):,} pairs of {len(counted.codebook.codes):,} codes and {len(counted.vocab):,} words"
+    )
+    say(f"{pairs}, no text: {arguments.out}; words of fewer than {arguments.least:,} notes are left out")
+
+
+def _relate_counts(arguments: argparse.Namespace) -> None:
+    from plant.relevance.pooled import load_counts, pooled
+    from plant.relevance.store import save_relevance
+    from plant.steps.relate import relate_counts
+
+    check_apart(arguments.out, arguments.corpora)
+    recipe = chosen_recipe(arguments)
+    with progress() as tell:
+        found = relate_counts(pooled([load_counts(path) for path in arguments.corpora]), recipe.relate, tell)
+        save_relevance(found, arguments.out)
+    about, places = found.thing, len(arguments.corpora)
+    say(f"{len(about.codes):,} codes, {about.n_tokens:,} words, {about.n_documents:,} notes of {places:,} places")

@@ -4,9 +4,11 @@ import argparse
 from pathlib import Path
 
 from plant.cli.console import print_table, progress, say
-from plant.cli.options import add_plan_options, add_recipe_options, check_source
+from plant.cli.options import add_plan_options, add_pool_options, add_recipe_options, check_source, chosen_pool
 from plant.cli.prepare import add_source_options, request_of
 from plant.errors import InputError
+
+AT_ONCE = 4  # sets of knobs that are drawn at a time on a cluster, where --workers does not say how many
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,27 +22,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_source_options(parser)
     add_plan_options(parser)
     add_recipe_options(parser, default="tfidf")
+    add_pool_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     check_source(arguments.source_path)
+    from plant.cluster.tune import by_workers
     from plant.data.store import load_corpus
     from plant.evaluate.measures.table import measure
     from plant.recipe.reading import load_recipe
     from plant.steps.prepare import prepare_once
-    from plant.steps.tune import read_knob, tune
+    from plant.steps.tune import Search, read_knob, tune
     from plant.store.artifact import check_apart
 
     if arguments.trials < 1:
         raise InputError(f"--trials {arguments.trials}: a number of at least 1")
     out, knobs = Path(arguments.out), [read_knob(text) for text in arguments.ranges]
     check_apart(out, [arguments.source_path])
-    recipe = load_recipe(arguments.recipe, arguments.overrides)
+    recipe, apart = load_recipe(arguments.recipe, arguments.overrides), bool(arguments.workers or arguments.cluster)
     for changes in zip(*(knob.ends for knob in knobs), strict=True):  # told before anything is read and fitted
         load_recipe(arguments.recipe, [*arguments.overrides, *changes])
     measure(arguments.measure)
-    with progress() as tell:
+    with chosen_pool(arguments) as pool, progress() as tell:
         made = prepare_once(request_of(arguments), out / "corpus", recipe, progress=tell)
+        about = Search(arguments.recipe, out.resolve(), made.manifest.digest, arguments.measure)
         found = tune(
             load_corpus(out / "corpus"),
             arguments.recipe,
@@ -52,6 +57,8 @@ def run(arguments: argparse.Namespace) -> None:
             measure=arguments.measure,
             seed=arguments.draw,
             progress=tell,
+            judge=by_workers(pool, out / "corpus", about) if apart else None,
+            at_once=arguments.workers or AT_ONCE,
         )
     print_table(["knob", "value"], [change.split("=", 1) for change in found.best])
     say(f"{arguments.measure} of the choosing notes: {found.value:.4f}, the best of {found.trials:,} sets of knobs")

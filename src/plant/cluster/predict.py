@@ -112,8 +112,13 @@ def predict_shards(
     """Code every shard into `out`; results do not depend on the pool, nor on what was killed before."""
     made_from = digest_of([read_manifest(coder).digest, asdict(coding)])
     targets = {name: out / f"{name}{SUFFIXES[coding.form]}" for name in shards}
+    check_apart(out, [coder])
+    read = {os.path.realpath(notes) for notes in shards.values()}
     for target in targets.values():
-        check_apart(target, [*shards.values(), coder])
+        if os.path.realpath(target) in read:
+            raise InputError(
+                f"{quoted_path(target)} is what is read: writing there would destroy it, choose another --out"
+            )
     with made_folder(out):
         pool.check_sees(out)
         ledger = Ledger.opened(out / LEDGER)

@@ -7,17 +7,21 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.codes.codebook import CodeBook
 from plant.data.corpus import TrainingView
 from plant.data.mentions import mined_mentions
 from plant.recipe.schema import Relate
-from plant.relevance.counts import Incidence, count, incidence, label_blocks, token_type
+from plant.relevance.counts import Incidence, PairCounts, count, incidence, label_blocks, token_type
 from plant.relevance.mutual_information import Form, best_tokens
+from plant.relevance.pooled import of_labels
 from plant.relevance.relevance import Relevance
 from plant.relevance.store import RELEVANCE, Named, name_files
 from plant.steps.step import Step, Work, always
 from plant.text.tokenizer import tokenize
+from plant.text.vocab import Vocab
 from plant.types import Progress, silent
 
+LABELS_AT_ONCE = 512  # of counts that are all in memory
 Best = tuple[range, NDArray[np.integer], NDArray[np.float32]]
 Find = Callable[[Incidence, Sequence[range], Form, int], Iterator[Best]]
 """Called as `find(found, blocks, form, keep)`: the best tokens and scores of each block of labels, in any order."""
@@ -67,6 +71,31 @@ def relate(
     )
 
 
+def relate_counts(named: Named[PairCounts], recipe: Relate, progress: Progress = silent) -> Named[Relevance]:
+    """The best tokens of every label from counts alone; names of codes count more, words that coders marked cannot."""
+    counts, vocab, book = named.thing, named.vocab, named.codebook
+    n_labels, keep = len(book.codes), min(recipe.keep, len(vocab))
+    tokens = np.zeros((n_labels, keep), dtype=token_type(len(vocab)))
+    scores = np.zeros((n_labels, keep), dtype=np.float32)
+    naming = _tokens_of_names(vocab, book, book.codes) if recipe.named else {}
+    for first in range(0, n_labels, LABELS_AT_ONCE):
+        labels = range(first, min(first + LABELS_AT_ONCE, n_labels))
+        found = best_tokens(of_labels(counts, labels), form=recipe.form, keep=keep)
+        tokens[labels.start : labels.stop], scores[labels.start : labels.stop] = found
+        for label in labels:
+            if label in naming:
+                _raise(tokens[label], scores[label], sorted(naming[label]), 1 + recipe.named)
+        progress("relate", labels.stop, n_labels)
+    about = (counts.label_counts, counts.token_counts, counts.n_documents, recipe.form)
+    return Named(Relevance(book.codes, tokens, scores, *about), named.files)
+
+
+def count_all(view: TrainingView) -> Named[PairCounts]:
+    """All counts of the fitted notes: larger than relevance, but they can be added to those of other notes."""
+    found = incidence(view.documents, n_tokens=len(view.vocab), n_labels=len(view.codes))
+    return Named(count(found), name_files(view.vocab, view.codebook, view.codes))
+
+
 def relate_step(find: Find | None = None) -> Step:
     """The step; who finds the tokens changes nothing of it."""
 
@@ -82,14 +111,19 @@ RELATE = relate_step()
 
 
 def _naming_tokens(view: TrainingView, recipe: Relate) -> dict[int, list[int]]:
-    """The tokens of each label's names."""
-    named: dict[int, set[int]] = {}
-    for label, code in enumerate(view.codes):
-        forms = [form for name in view.codebook.names(code) for form in tokenize(name).forms]
-        named[label] = set(view.vocab.encode(forms).tolist())
+    """The tokens of each label's names, and of the words that coders marked for it."""
+    named = _tokens_of_names(view.vocab, view.codebook, view.codes)
     for words, label in mined_mentions(view) if recipe.marked else ():
         named[label].update(words)
     return {label: sorted(words) for label, words in named.items()}
+
+
+def _tokens_of_names(vocab: Vocab, codebook: CodeBook, codes: Sequence[str]) -> dict[int, set[int]]:
+    named: dict[int, set[int]] = {}
+    for label, code in enumerate(codes):
+        forms = [form for name in codebook.names(code) for form in tokenize(name).forms]
+        named[label] = set(vocab.encode(forms).tolist())
+    return named
 
 
 def _raise(tokens: NDArray[np.integer], scores: NDArray[np.float32], named: list[int], factor: float) -> None:

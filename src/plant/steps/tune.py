@@ -6,7 +6,7 @@ The reported notes are never looked at. What was tried lies in a journal, so tha
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,34 @@ def read_knob(text: str) -> Knob:
     return Knob(key.strip(), low=low, high=high, whole=whole, log=bool(found["log"]))
 
 
+Trial = tuple[int, tuple[str, ...]]
+"""The number of a set of knobs, and the overrides that it stands for."""
+JudgeAll = Callable[[Sequence[Trial]], Iterable[tuple[int, float]]]
+"""Called with some trials: the place of each, and its value, in any order."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the trials of a search have in common, besides the corpus."""
+
+    recipe: str
+    out: Path
+    digest: str  # of the corpus
+    measure: str
+
+
+def judged(corpus: Corpus, about: Search, trial: Trial) -> float:
+    """Fit one set of knobs and measure the choosing notes."""
+    number, changes = trial
+    keeper = Shared(about.out / "shared", InFolder(about.out / "trials" / str(number)), own=("coder",))
+    fitted = fit_coder(corpus, load_recipe(about.recipe, changes), WalkSettings(keeper=keeper), digest=about.digest)
+    scored = score_role(fitted, corpus, Role.CHOOSE, system=about.recipe, splits={})
+    measured = evaluate(scored, Settings(rounds=0, without_frequent=())).measures
+    if about.measure not in measured:
+        raise InputError(f"unknown measure {quoted(about.measure)}; known: {', '.join(measured)}")
+    return float(measured[about.measure].value)
+
+
 def tune(
     corpus: Corpus,
     recipe: str,
@@ -93,22 +121,25 @@ def tune(
     measure: str = "MAP",
     seed: int = 1,
     progress: Progress = silent,
+    judge: JudgeAll | None = None,
+    at_once: int = 1,
 ) -> Tuned:
-    """Try sets of knobs until there are `trials` of them; `out` keeps journal, table, and the best as a recipe."""
+    """Try sets of knobs until there are `trials` of them; `out` keeps journal, table, and the best as a recipe.
+
+    With `judge`, sets are drawn and judged `at_once`, and told in the order in which they were drawn: what is tried
+    depends on how many are tried at once, not on which was done first.
+    """
     optuna = _optuna()
     if not (corpus.role == Role.CHOOSE).any():
         raise InputError("no note is left for choosing, by which sets of knobs are judged: name a split, or a share")
 
+    about = Search(recipe, out, digest, measure)
+
+    def changes_of(trial: Any) -> tuple[str, ...]:
+        return (*overrides, *(knob.drawn(trial) for knob in knobs))
+
     def value_of(trial: Any) -> float:
-        changes = (*overrides, *(knob.drawn(trial) for knob in knobs))
-        run = InFolder(out / "trials" / str(trial.number))
-        keeper = Shared(out / "shared", run, own=("coder",))
-        fitted = fit_coder(corpus, load_recipe(recipe, changes), WalkSettings(keeper=keeper), digest=digest)
-        scored = score_role(fitted, corpus, Role.CHOOSE, system=recipe, splits={})
-        measured = evaluate(scored, Settings(rounds=0, without_frequent=())).measures
-        if measure not in measured:
-            raise InputError(f"unknown measure {quoted(measure)}; known: {', '.join(measured)}")
-        return float(measured[measure].value)
+        return judged(corpus, about, (trial.number, changes_of(trial)))
 
     out.mkdir(parents=True, exist_ok=True)
     journal = optuna.storages.journal.JournalFileBackend(str(out / "journal.log"))
@@ -117,11 +148,17 @@ def tune(
         study_name=f"{recipe} {measure}",
         direction="maximize",
         load_if_exists=True,
-        sampler=optuna.samplers.TPESampler(seed=seed),
+        sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=judge is not None),
     )
     while (done := len(finished(study))) < trials:
-        study.optimize(value_of, n_trials=1)
-        progress("sets of knobs", done + 1, trials)
+        if judge is None:
+            study.optimize(value_of, n_trials=1)
+        else:
+            asked = [study.ask() for _ in range(min(at_once, trials - done))]
+            values = dict(judge([(trial.number, changes_of(trial)) for trial in asked]))
+            for place, trial in enumerate(asked):
+                study.tell(trial, values[place])
+        progress("sets of knobs", len(finished(study)), trials)
     best = tuple(f"{key}={value}" for key, value in study.best_params.items())
     _write(out, recipe, finished(study), (*overrides, *best))
     return Tuned(best, float(study.best_value), len(finished(study)))
