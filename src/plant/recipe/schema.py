@@ -184,6 +184,15 @@ class Candidates:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Candidates of another system re-ranked by a transformer that reads their titles, for `system = "kept"`."""
+
+    first: str = ""  # the recipe whose best codes are re-ranked, fitted on the same notes; "": all codes are
+    candidates: Count = 50  # of a note
+    prompt: Count = 500  # sub-words of titles and their masks that are read at a time
+
+
+@dataclass(frozen=True)
 class Part:
     """An encoder, a decoder or a loss by name; its options are those of its builder, checked when it is built."""
 
@@ -246,9 +255,9 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates", "members"] = (
-        "classifier"
-    )
+    system: Literal[
+        "classifier", "prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates", "kept", "members"
+    ] = "classifier"
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1
@@ -264,6 +273,7 @@ class Recipe:
     candidates: Candidates = field(default_factory=Candidates)
     bow: Bow = field(default_factory=Bow)
     trees: Trees = field(default_factory=Trees)
+    kept: Kept = field(default_factory=Kept)
     encoder: Part = Part(PARTS["encoder"])
     decoder: Part = Part(PARTS["decoder"])
     loss: Part = Part(PARTS["loss"])
