@@ -29,7 +29,7 @@ RECIPES = [name for name in named_recipes() if name not in HALVES]  # a half is 
 def small(name: str, *changes: str) -> Coder:
     """The recipe with few epochs, and with encoders of the sizes that they themselves call tiny."""
     members = [load_recipe(member) for member in load_recipe(name).members or (name,)]
-    parts = [member for member in members if member.system in ("classifier", "kept")]
+    parts = [member for member in members if member.system in ("classifier", "kept", "label-tree")]
     options = {option: value for member in parts for option, value in ENCODERS.tiny(member.encoder.name).items()}
     if any(member.system == "kept" for member in parts):
         options |= {"window": 60}  # of which a prompt takes half

@@ -134,6 +134,12 @@ def _needs_of_kept(recipe: Recipe) -> tuple[str, ...]:
     return ("view", "choosing", "transformer", *((f"{FIRST}/model",) if recipe.kept.first else ()))
 
 
+def _label_tree(work: Work) -> Fitted:
+    from plant.steps.classifier import make_label_tree
+
+    return Fitted(*make_label_tree(work))
+
+
 FITTERS: Mapping[str, Fitter] = {
     "prior": Fitter(lambda work: Fitted(fit_prior(work["view"])), always("view")),
     "tfidf": Fitter(_tfidf, always("view")),
@@ -144,6 +150,7 @@ FITTERS: Mapping[str, Fitter] = {
         lambda work: Fitted(fit_trees(work["view"], work.recipe.trees, progress=work.progress)), always("view")
     ),
     "kept": Fitter(_kept, _needs_of_kept),
+    "label-tree": Fitter(_label_tree, _needs_of_classifier),
     "classifier": Fitter(_classifier, _needs_of_classifier),
 }
 

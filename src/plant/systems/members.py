@@ -57,11 +57,25 @@ def _check_kept(recipe: Recipe) -> None:
         raise RecipeError("system 'kept' trains all of its network: set fit.frozen_epochs and unfreezing_epochs to 0")
 
 
+def _check_tree(recipe: Recipe) -> None:
+    """An error for parts of which a tree can make no levels."""
+    from plant.nn.parts.build import check_parts
+
+    check_parts(recipe)
+    if (recipe.decoder.name, recipe.loss.name) != ("attention-xml", "bce"):
+        raise RecipeError("system 'label-tree' has decoder 'attention-xml' and loss 'bce', and no others")
+    if recipe.fit.frozen_epochs or recipe.fit.unfreezing_epochs or recipe.fit.segment:
+        knobs = "fit.frozen_epochs, fit.unfreezing_epochs and fit.segment"
+        raise RecipeError(f"system 'label-tree' trains whole networks: set {knobs} to 0")
+
+
 def _check(recipes: Iterable[Recipe]) -> None:
     """An error for parts of networks that are not known or do not take their options."""
     for recipe in recipes:
         if recipe.system == "kept":
             _check_kept(recipe)
+        if recipe.system == "label-tree":
+            _check_tree(recipe)
         if recipe.system == "classifier":
             from plant.nn.parts.build import check_parts  # torch, for those that need it
 
