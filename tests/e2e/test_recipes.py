@@ -18,7 +18,8 @@ from tests.made_up import marked_by_chance, notes_of
 
 SMALL = ("prepare.min_count=1", "fit.epochs=2", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=3",
          "pretrain.epochs=1", "pretrain.embedding=16", "pretrain.hidden=16", "pretrain.layers=2", "masked.epochs=1",
-         "fit.batch=8", "rank.hidden=8", "pretrain.batch=8", "candidates.deals=1")  # fmt: skip
+         "fit.batch=8", "rank.hidden=8", "pretrain.batch=8", "candidates.deals=1",
+         "kept.first=tfidf", "kept.candidates=3", "kept.prompt=30")  # fmt: skip
 EACH = 120  # fitted notes, and reported ones, of random codes
 RATE = 1e-3  # below it, two epochs learn nothing
 HALVES = {half for name in named_recipes() for half in load_recipe(name).members if half.startswith(f"{name}-")}
@@ -28,8 +29,10 @@ RECIPES = [name for name in named_recipes() if name not in HALVES]  # a half is 
 def small(name: str, *changes: str) -> Coder:
     """The recipe with few epochs, and with encoders of the sizes that they themselves call tiny."""
     members = [load_recipe(member) for member in load_recipe(name).members or (name,)]
-    parts = [member for member in members if member.system == "classifier"]
+    parts = [member for member in members if member.system in ("classifier", "kept", "label-tree")]
     options = {option: value for member in parts for option, value in ENCODERS.tiny(member.encoder.name).items()}
+    if any(member.system == "kept" for member in parts):
+        options |= {"window": 60}  # of which a prompt takes half
     tiny = [f"encoder.{option}={json.dumps(value)}" for option, value in options.items()]
     rates = [f"fit.learning_rate={RATE}"] if any(member.fit.learning_rate < RATE for member in parts) else []
     return Coder(name, *SMALL, *tiny, *rates, *changes)

@@ -75,7 +75,10 @@ def _trains_together(arguments: argparse.Namespace) -> bool:
     from plant.systems.members import member_recipes
     from plant.train.together import Ranked, check_size
 
-    for member in member_recipes(recipe):
+    members = member_recipes(recipe)
+    if any(member.system in ("kept", "label-tree") for member in members):
+        raise InputError("recipes with a label tree or prompts are fitted by one process: leave --workers away")
+    for member in members:
         if member.system == "classifier":
             check_size(Ranked(0, arguments.workers), member.fit.accumulate)
     return True

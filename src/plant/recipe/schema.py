@@ -184,6 +184,26 @@ class Candidates:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Candidates of another system re-ranked by a transformer that reads their titles, for `system = "kept"`."""
+
+    first: str = ""  # the recipe whose best codes are re-ranked, fitted on the same notes; "": all codes are
+    candidates: Count = 50  # of a note
+    prompt: Count = 500  # sub-words of titles and their masks that are read at a time
+
+
+@dataclass(frozen=True)
+class LabelTree:
+    """A shallow tree over labels with a network for each level, for `system = "label-tree"`."""
+
+    branches: Annotated[int, Range(least=2)] = 16  # labels of a cluster, and clusters of one above: 2, 4, 8, ...
+    height: Natural = 2  # levels above the labels; 0: all labels at once, the plain form
+    beam: Count = 32  # clusters that are followed on every level
+    trees: Count = 1  # of different seeds, averaged
+    average_from: Natural = 0  # the epoch from which on weights are averaged; 0: they are not
+
+
+@dataclass(frozen=True)
 class Part:
     """An encoder, a decoder or a loss by name; its options are those of its builder, checked when it is built."""
 
@@ -246,9 +266,18 @@ class Recipe:
     blended; nothing else of this recipe but its seed, `prepare` and `choose` counts then. They imply their `system`.
     """
 
-    system: Literal["classifier", "prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates", "members"] = (
-        "classifier"
-    )
+    system: Literal[
+        "classifier",
+        "prior",
+        "tfidf",
+        "dictionary",
+        "plant-bow",
+        "trees",
+        "candidates",
+        "kept",
+        "label-tree",
+        "members",
+    ] = "classifier"
     members: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     seed: Seed = 1
@@ -264,6 +293,8 @@ class Recipe:
     candidates: Candidates = field(default_factory=Candidates)
     bow: Bow = field(default_factory=Bow)
     trees: Trees = field(default_factory=Trees)
+    kept: Kept = field(default_factory=Kept)
+    label_tree: LabelTree = field(default_factory=LabelTree)
     encoder: Part = Part(PARTS["encoder"])
     decoder: Part = Part(PARTS["decoder"])
     loss: Part = Part(PARTS["loss"])

@@ -16,10 +16,11 @@ from plant.steps.transform import TRANSFORM
 from plant.steps.vectors import VECTORS
 from plant.systems.classifier import ClassifierSystem, ready
 from plant.systems.fit_classifier import fit_classifier
+from plant.systems.fit_label_tree import fit_label_tree
 from plant.systems.system import FittedSystem
 from plant.train.history import ClassifierEpoch
 from plant.train.loop import Runtime
-from plant.train.together import ALONE
+from plant.train.together import ALONE, Together
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,31 @@ def asked_of(recipe: Recipe) -> tuple[str, ...]:
 def make_classifier(work: Work) -> tuple[FittedSystem, tuple[ClassifierEpoch, ...]]:
     """A classifier of parts, trained, and how its training went."""
     view, choosing, recipe = work["view"], work["choosing"], work.recipe
+    given, runtime = _given(work), _runtime(work, work.settings.together or ALONE)
+    fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, runtime=runtime)
+    return ready(ClassifierSystem(recipe, fitted.classifier, given, work.settings.device)), fitted.history
+
+
+def make_label_tree(work: Work) -> tuple[FittedSystem, tuple[ClassifierEpoch, ...]]:
+    """A tree with a classifier of parts for each level, and how its training went."""
+    view, choosing = work["view"], work["choosing"]
+    return fit_label_tree(
+        view, choosing.documents, work.recipe, _given(work), gold=choosing.gold, runtime=_runtime(work, ALONE)
+    )
+
+
+def _given(work: Work) -> parts.Given:
+    """What the parts ask for."""
+    view, recipe = work["view"], work.recipe
     made = {name: ASKED[name].unwrapped(work[ASKED[name].step]) for name in asked_of(recipe)}
-    given = parts.Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
+    return parts.Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
+
+
+def _runtime(work: Work, together: Together) -> Runtime[ClassifierEpoch]:
     name, settings = work.planned.name.partition("/")[0], work.settings
-    together = settings.together or ALONE
-    runtime = Runtime[ClassifierEpoch](
+    return Runtime[ClassifierEpoch](
         work.checkpoint, settings.device, lambda epoch: settings.log(name, epoch), work.progress, together
     )
-    fitted = fit_classifier(view, choosing.documents, recipe, given, gold=choosing.gold, runtime=runtime)
-    return ready(ClassifierSystem(recipe, fitted.classifier, given, settings.device)), fitted.history
 
 
 def needs_of_classifier(recipe: Recipe) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from plant.systems.bow import fit_bow
 from plant.systems.candidates import CandidatesSystem
 from plant.systems.coder import CODER, FittedCoder, add_codes, add_recombined
 from plant.systems.dictionary import fit_dictionary
-from plant.systems.members import member_recipes, scorer_recipes
+from plant.systems.members import first_recipe, member_recipes, scorer_recipes
 from plant.systems.prior import fit_prior
 from plant.systems.system import FittedSystem, best_of_each, pairs_said, probabilities
 from plant.systems.tfidf import fit_tfidf
@@ -45,6 +45,7 @@ from plant.train.history import ClassifierEpoch
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
 WITHOUT_NETWORK = ("prior", "tfidf", "dictionary", "plant-bow", "trees")  # systems
 FALLBACK = "plant"  # in place of candidates where no word is marked and no code has a name
+FIRST = "first"  # where the steps to the system stand whose best codes another re-ranks
 Chosen = NDArray[np.float32] | RankedLists  # scores of choosing notes
 CROSS_FITTED = ("candidates",)  # systems that choose their threshold on fitted notes, each held out in its turn
 
@@ -122,6 +123,23 @@ def _needs_of_candidates(recipe: Recipe) -> tuple[str, ...]:
     return ("view", "choosing", "reader", *judges, f"{FALLBACK}/model", *scorers)
 
 
+def _kept(work: Work) -> Fitted:
+    from plant.steps.kept import make_kept
+
+    first = work.get(f"{FIRST}/model")
+    return Fitted(*make_kept(work, None if first is None else first.system))
+
+
+def _needs_of_kept(recipe: Recipe) -> tuple[str, ...]:
+    return ("view", "choosing", "transformer", *((f"{FIRST}/model",) if recipe.kept.first else ()))
+
+
+def _label_tree(work: Work) -> Fitted:
+    from plant.steps.classifier import make_label_tree
+
+    return Fitted(*make_label_tree(work))
+
+
 FITTERS: Mapping[str, Fitter] = {
     "prior": Fitter(lambda work: Fitted(fit_prior(work["view"])), always("view")),
     "tfidf": Fitter(_tfidf, always("view")),
@@ -131,6 +149,8 @@ FITTERS: Mapping[str, Fitter] = {
     "trees": Fitter(
         lambda work: Fitted(fit_trees(work["view"], work.recipe.trees, progress=work.progress)), always("view")
     ),
+    "kept": Fitter(_kept, _needs_of_kept),
+    "label-tree": Fitter(_label_tree, _needs_of_classifier),
     "classifier": Fitter(_classifier, _needs_of_classifier),
 }
 
@@ -305,7 +325,7 @@ def steps_to_model(recipe: Recipe) -> tuple[Step, ...]:
     from plant.steps.classifier import OF_NETWORKS, asked_of
     from plant.steps.transform import TRANSFORM
 
-    asked = asked_of(recipe) if recipe.system == "classifier" else ()
+    asked = asked_of(recipe) if recipe.system == "classifier" else ("transformer",) if recipe.system == "kept" else ()
     return RELATE, *(step for step in OF_NETWORKS if step is not TRANSFORM or "transformer" in asked), MODEL
 
 
@@ -328,6 +348,9 @@ def plan_of(recipe: Recipe) -> Iterator[Planned]:
             yield planned(step, member, prefix=prefix, given=SHARED)
         scorers = [(scorer, steps_to_model(scorer)) for scorer in scorer_recipes(member)]
         yield from plan_of_scorers(member, scorers, prefix=prefix, shared=SHARED)
+        if first := first_recipe(member):
+            for step in steps_to_model(first):
+                yield planned(step, first, prefix=f"{prefix}{FIRST}/", given=SHARED)
         if by_candidates:
             plant = replace(load_recipe("plant-cnn"), seed=member.seed, prepare=member.prepare)
             for step in steps_to_model(plant):

@@ -68,7 +68,7 @@ def transform(
     if not len(text):
         raise InputError("there is no text to train a transformer on: the fitted notes have no words")
     with seeded(seed):
-        model = MaskedModel(start, head=_head(shape["folder"]))
+        model = MaskedModel(start, head=head_of(shape["folder"]))
     history = train_masked(
         model,
         start.tokenizer,
@@ -168,7 +168,7 @@ def _read(folder: str) -> Transformer:
     return load_transformed(folder).transformer if is_artifact(folder, KIND) else read_folder(folder)
 
 
-def _head(folder: str) -> Mapping[str, torch.Tensor]:
+def head_of(folder: str) -> Mapping[str, torch.Tensor]:
     """The checkpoint's own head for hidden words, where there is a checkpoint with one."""
     return {} if not folder or is_artifact(folder, KIND) else read_head(folder)
 

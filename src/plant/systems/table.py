@@ -55,6 +55,18 @@ def _unpack_dictionary(packed: PackedSystem, known: Known) -> FittedSystem:
     return unpack_dictionary(packed, known)
 
 
+def _unpack_kept(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.kept import unpack_kept  # torch
+
+    return unpack_kept(packed, known, _parts(packed, known))
+
+
+def _unpack_label_tree(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.label_tree import unpack_label_tree  # torch
+
+    return unpack_label_tree(packed, known)
+
+
 def _unpack_trees(packed: PackedSystem, known: Known) -> FittedSystem:
     from plant.systems.trees import unpack_trees
 
@@ -77,6 +89,8 @@ UNPACK: Mapping[str, Unpack] = {
     "candidates": _unpack_candidates,
     "classifier": _unpack_classifier,
     "dictionary": _unpack_dictionary,
+    "kept": _unpack_kept,
+    "label-tree": _unpack_label_tree,
     MEAN: lambda packed, known: MembersSystem(_parts(packed, known)),
     "plant-bow": _unpack_bow,
     PRIOR: unpack_prior,

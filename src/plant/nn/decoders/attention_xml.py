@@ -45,6 +45,12 @@ class AttentionXML(nn.Module):
         parts = [checkpoint(self._logits, some, states, encoded.mask, use_reentrant=False) for some in rows]
         return Decoded(torch.cat(parts, dim=1))
 
+    def score(self, encoded: Encoded, labels: Int[Tensor, "batch asked"]) -> Float[Tensor, "batch asked"]:
+        """The logits of some labels of each document, as `forward` gives them for all."""
+        states = self.dropout(without_padding(encoded.states, encoded.mask)).to(self.queries.dtype)
+        looks = masked_softmax(self.queries[labels] @ states.transpose(1, 2), encoded.mask.unsqueeze(1))
+        return self.output(looks @ states).squeeze(2)
+
     @torch.no_grad()
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:
         """Where each label looks."""

@@ -31,7 +31,8 @@ class MaskedModel(nn.Module):
         super().__init__()
         library, config = transformers_library(), config_of(transformer.config)
         self.network: Any = library.AutoModelForMaskedLM.from_config(config, trust_remote_code=False)
-        self.network.base_model.load_state_dict(transformer.weights)
+        if transformer.weights:  # a transformer of which only the shape is known is filled afterwards
+            self.network.base_model.load_state_dict(transformer.weights)
         if head:
             self.network.load_state_dict(head, strict=False)
 
@@ -41,11 +42,14 @@ class MaskedModel(nn.Module):
         mask: Bool[Tensor, "window position"],
     ) -> Float[Tensor, "asked piece"]:
         """The logits of every sub-word at each hidden place."""
-        inputs = {"input_ids": questions.inputs, "attention_mask": mask.long()}
+        return self.guess(questions.asked, input_ids=questions.inputs, attention_mask=mask.long())
+
+    def guess(self, asked: Bool[Tensor, "window position"], **inputs: Tensor) -> Float[Tensor, "asked piece"]:
+        """The logits of every sub-word at some places of what the network is given."""
         heads = [part for name, part in self.network.named_children() if name != self.network.base_model_prefix]
         if len(heads) != 1:  # families whose head has several parts
-            return self.network(**inputs).logits[questions.asked]
-        return heads[0](self.network.base_model(**inputs).last_hidden_state[questions.asked])
+            return self.network(**inputs).logits[asked]
+        return heads[0](self.network.base_model(**inputs).last_hidden_state[asked])
 
     def trained(self, transformer: Transformer) -> Transformer:
         """The transformer with what was learned; the head has done its work."""

@@ -14,6 +14,7 @@ from plant.errors import InputError, RecipeError
 from plant.text.subwords import MISSING, SubwordTokenizer
 
 POSITIONS = 512
+COUNTING_FROM_TWO = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "longformer")
 POOLER = "pooler."  # weights that turn the first state into a summary: the decoder's business, not the encoder's
 
 
@@ -86,7 +87,7 @@ def network_of(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.M
 
 def check_window(window: int, config: Mapping[str, Any], *, option: str) -> None:
     """Refuse windows that the network has no positions for; RoBERTa's family counts from two on."""
-    offset = 2 if config["model_type"] in ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert") else 0
+    offset = 2 if config["model_type"] in COUNTING_FROM_TWO else 0
     most = config.get("max_position_embeddings", window + 2) - offset - 2
     if not 1 <= window <= most:
         raise RecipeError(f"{option} is {window}, but this transformer reads 1 to {most} sub-words at a time")

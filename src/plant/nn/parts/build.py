@@ -61,7 +61,7 @@ def takes(recipe: Recipe, change: str) -> bool:
     section, _, option = change.partition("=")[0].strip().partition(".")
     if section not in PARTS:
         return True
-    if recipe.system != "classifier":
+    if recipe.system not in ("classifier", "label-tree") and (recipe.system, section) != ("kept", "encoder"):
         return False
     name = getattr(recipe, section).name
     known = {"", "name", *TABLES[section].kinds(name), *short_options(section, name)}

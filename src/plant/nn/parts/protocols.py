@@ -99,6 +99,13 @@ class AttentionDecoder(Decoder, Protocol):
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]: ...
 
 
+@runtime_checkable
+class AskedDecoder(AttentionDecoder, Protocol):
+    """A decoder that has the logits of some labels of each document without those of all others."""
+
+    def score(self, encoded: Encoded, labels: Int[Tensor, "batch asked"]) -> Float[Tensor, "batch asked"]: ...
+
+
 Looked = Callable[[int, Int[Tensor, "asked"]], Float[Tensor, "asked time"]]
 """Called as `looked(row, labels)`: what `attend` says of one document of a batch, over its real positions."""
 
