@@ -24,8 +24,8 @@ from tests.made_up import notes_of
 KILLS, FULL_DISKS = int(os.environ.get("PLANT_KILLS", "20")), int(os.environ.get("PLANT_DISKS", "50"))
 RECIPES = {
     "tfidf": (),
-    "dictionary": (),
     "candidates": (),
+    "plant-interaction": ("fit.epochs=2", "fit.checkpoint_minutes=0", "rank.epochs=2", "prepare.min_count=1"),
     "caml-small": ("fit.epochs=3", "fit.checkpoint_minutes=0", "vectors.epochs=1", "prepare.min_count=1"),
     "plant-cnn": ("fit.epochs=2", "fit.checkpoint_minutes=0", "rank.epochs=2", "prepare.min_count=1"),
 }
