@@ -137,6 +137,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_full_disk_tears_nothing_and_space_heals_it(tmp_path: Path, disk: Path) -> None:
     write_notes(tmp_path / "notes.csv")
     alone = tmp_path / "alone"
