@@ -46,7 +46,7 @@ def language_model_from(artifact: Artifact) -> LanguageModel:
     """The model of an opened artifact."""
     facts = artifact.manifest.facts
     vocab = Vocab(tuple(artifact.text("vocab.txt").splitlines()))
-    sizes = {name: check_count(name, facts[name]) for name in ("embedding", "hidden", "layers")}
+    sizes: dict[str, Any] = {name: check_count(name, facts[name]) for name in ("embedding", "hidden", "layers")}
     _check_sizes(artifact.tensors, len(vocab), **sizes)
     check_finite(artifact.tensors)
     model = LanguageModel(vocab, AWDLSTM(len(vocab), **sizes), direction=facts["direction"])
