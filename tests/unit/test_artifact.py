@@ -1,6 +1,7 @@
 """Artifacts are written whole or not at all, and damaged ones are refused."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +129,22 @@ def test_a_failed_write_leaves_nothing_and_keeps_the_old(saved: Path) -> None:
         save_artifact(saved, "thing", tensors={"bad": np.array(["text"])})
     assert open_artifact(saved, "thing").manifest.facts == {"n": 2}
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_all_arrays_of_an_artifact_hold_one_file_open(tmp_path: Path) -> None:
+    save_artifact(tmp_path / "it", "thing", tensors={f"array{n}": np.arange(n + 1) for n in range(50)})
+    before = len(os.listdir("/proc/self/fd"))
+    opened = open_artifact(tmp_path / "it")
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert [int(opened.tensors[f"array{n}"][-1]) for n in range(50)] == list(range(50))
+    assert not opened.tensors["array3"].flags.writeable
+
+
+@pytest.mark.parametrize(
+    "header", ["[]", '{"a": {"dtype": "I64", "shape": ["1"], "data_offsets": [0, 8]}}', "[" * 5000]
+)
+def test_headers_of_arrays_that_are_none_are_refused(tmp_path: Path, header: str) -> None:
+    file = tmp_path / "tensors.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(8))
+    with pytest.raises(ArtifactError):
+        read_tensors(file)

@@ -8,11 +8,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import plant
 from plant.cli.console import say
-from plant.errors import InputError, PlantError, without_texts
+from plant.errors import InputError, PlantError, quoted, without_texts
 from plant.kernels import are_kept
 
 VERBS = {
@@ -70,6 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 class _Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in the one line in which all errors are said."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
+        """As ever, but what is not understood is named without its value, which may be a note."""
+        parsed, rest = self.parse_known_args(args, namespace)
+        if rest:
+            told = [word.partition("=")[0] if word.startswith("-") else quoted(word) for word in rest]
+            self.error(f"unrecognized arguments: {' '.join(told)}")
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

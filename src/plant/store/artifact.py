@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import plant
-from plant.errors import ArtifactError, InputError, quoted_path
+from plant.errors import ArtifactError, InputError, quoted_path, reads_like_a_name
 from plant.store.safetensors import Array, read_tensors, write_tensors
 from plant.store.temporary import OLD, temporary_file, temporary_folder
 
@@ -116,7 +116,8 @@ def read_manifest(path: Path | str, kind: str | None = None) -> Manifest:
         raise ArtifactError(f"{quoted_path(path)} {what}" + (f"; expected a {kind}" if kind else ""))
     manifest = _parsed_manifest(path)
     if kind is not None and manifest.kind != kind:
-        raise ArtifactError(f"{path} is a {manifest.kind}, not a {kind}")
+        own = manifest.kind if reads_like_a_name(manifest.kind) else "thing of no known kind"
+        raise ArtifactError(f"{path} is a {own}, not a {kind}")
     return manifest
 
 

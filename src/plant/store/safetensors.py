@@ -59,10 +59,14 @@ def read_tensors(path: Path) -> dict[str, Array]:
             raise ArtifactError(f"{path} is not a whole safetensors file")
         try:
             header = json.loads(file.read(length))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArtifactError(f"{path} has no readable safetensors header") from error
+    if not isinstance(header, dict):
+        raise ArtifactError(f"{path} has no readable safetensors header")
     header.pop("__metadata__", None)
-    return {name: _mapped(path, name, entry, start=8 + length, size=size) for name, entry in header.items()}
+    # one map for all arrays: each map holds the file open, and a coder by candidates has a hundred arrays
+    content = np.memmap(path, np.uint8, mode="r")[8 + length :]
+    return {name: _viewed(path, name, entry, content) for name, entry in header.items()}
 
 
 def room_for(rows: int, columns: int) -> NDArray[np.float32]:
@@ -73,17 +77,19 @@ def room_for(rows: int, columns: int) -> NDArray[np.float32]:
         return np.memmap(file, np.float32, mode="w+", shape=(rows, columns))
 
 
-def _mapped(path: Path, name: str, entry: Any, *, start: int, size: int) -> Array:
+def _viewed(path: Path, name: str, entry: Any, content: NDArray[np.uint8]) -> Array:
     try:
         begin, end = entry["data_offsets"]
         dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(entry["shape"])
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{path}: tensor {name!r} has a damaged header") from error
-    if not 0 <= begin <= end <= size - start or end - begin != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+    if not all(isinstance(number, int) for number in (begin, end, *shape)):
+        raise ArtifactError(f"{path}: tensor {name!r} has a damaged header")
+    if not 0 <= begin <= end <= len(content) or end - begin != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
         raise ArtifactError(f"{path}: tensor {name!r} does not lie within the file; it is truncated or damaged")
     if begin == end:
         return np.zeros(shape, dtype)
-    return np.memmap(path, dtype=dtype, mode="r", offset=start + begin, shape=shape)
+    return content[begin:end].view(dtype).reshape(shape)
 
 
 def _dtype_name(name: str, array: Array) -> str:

@@ -19,7 +19,7 @@ from plant.evaluate.choosing.calibration import logits_of
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.recipe.schema import Bow
 from plant.relevance.relevance import Relevance
-from plant.store.checks import check_length, check_numbers, check_shape, check_starts
+from plant.store.checks import check_finite, check_length, check_numbers, check_shape, check_starts
 from plant.store.ragged import Ragged
 from plant.systems.judging import judged, text_features
 from plant.systems.neighbours import HALF_NAMED, KINDS, MANY_NAMES, SHARP, Found, Names, gather, name_stems, nearest
@@ -374,6 +374,10 @@ def _check(bow: BowSystem, *, words: int, labels: int) -> None:
     check_numbers("names_names", names.names, len(names.labels))
     check_shape("names_weights", names.weights, (len(names.names),))
     check_numbers("names_labels", names.labels, labels)
+    check_finite({
+        "inverse": bow.inverse, "log_odds": bow.log_odds, "join": bow.join, "listed_weights": listed.weights,
+        "listed_biases": listed.biases, "fitted_values": fitted.values, "names_weights": names.weights,
+    })  # fmt: skip
     if not 0 <= bow.neighbours <= max(len(fitted), len(bow.fitted_labels)):
         raise ArtifactError("neighbours of the folder are more than its texts: make it again")
 
