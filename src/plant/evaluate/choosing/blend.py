@@ -47,7 +47,8 @@ def blended(
     total = np.tile(start.astype(np.float32), (len(scores[0]), 1))
     for row, one in zip(weights, scores, strict=True):
         total += row * (logits_of(one) - log_odds).astype(np.float32)
-    return (1 / (1 + np.exp(-total))).astype(np.float32)
+    with np.errstate(over="ignore"):  # beyond all probability is 0, without a word to the user
+        return (1 / (1 + np.exp(-total))).astype(np.float32)
 
 
 def _shares(weights: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
