@@ -106,7 +106,7 @@ def _run(arguments: list[str]) -> None:
         if name == verb:  # only the verb that runs is imported: `plant --help` stays fast
             module = importlib.import_module(f"plant.cli.{name}")
             module.configure(verb_parser)
-            verb_parser.set_defaults(run=module.run, words=arguments)
+            verb_parser.set_defaults(run=module.run, typed=arguments)
     parsed = parser.parse_args(arguments)
     if verb in COMPILED and not are_kept(os.environ):
         say("compiling kernels: once on this machine, up to a minute")

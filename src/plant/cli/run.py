@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif _trains_together(arguments):
         from plant.cluster.launch import launch
 
-        launch(arguments.workers, _without_workers(arguments.words))
+        launch(arguments.workers, _without_workers(arguments.typed))
     else:
         _run(arguments, arguments.workers, None)
 

@@ -133,7 +133,8 @@ def is_artifact(path: Path | str, kind: str) -> bool:
 def check_replaceable(path: Path, kind: str) -> None:
     """Refuse a target that holds anything but an older artifact of the same kind."""
     if not path.is_symlink() and (path / MANIFEST).is_file():
-        _parsed_manifest(path)  # a damaged one is told as such: nobody may lose what is not known
+        with suppress(_ReplacedError):  # by another writer of the same
+            _parsed_manifest(path)  # a damaged one is told as such: nobody may lose what is not known
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise InputError(f"{path} exists and is not a folder: choose another --out")
     if all(_holds_other(path, kind) for _ in range(3)):  # while another writer replaces it, it is gone for a moment
@@ -273,6 +274,10 @@ def _holds_the_same(folder: Path, path: Path) -> bool:
         return False
 
 
+class _ReplacedError(ArtifactError):
+    """A manifest was there and then was not."""
+
+
 def _parsed_manifest(path: Path) -> Manifest:
     damaged = f"{path / MANIFEST} is damaged or was not written by plant: delete the folder and make it again"
     try:
@@ -281,7 +286,7 @@ def _parsed_manifest(path: Path) -> Manifest:
         seal = table.pop(SEAL, None)
         manifest = Manifest(**table)
     except FileNotFoundError as error:
-        raise ArtifactError(f"{quoted_path(path)} is being replaced: try again") from error
+        raise _ReplacedError(f"{quoted_path(path)} is being replaced: try again") from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(damaged) from error
     if not _is_plain(manifest) or not manifest.files or seal not in (None, _seal(table)):
