@@ -23,6 +23,7 @@ from plant.nn.language.prompts import (
 from plant.nn.language.transformer import Transformer, new_config, read_folder, read_head
 from plant.systems.kept import reranked
 from plant.text.subwords import SubwordTokenizer, train_wordpiece
+from tests.unit.test_transformer import save_tokenizer
 
 TITLES = ("fever of the night", "pain", "broken arm", "breast pain")
 TEXTS = ("The night fever was gone yes no", "pain in the broken arm " * 4, "")
@@ -212,8 +213,7 @@ def test_words_add_what_they_say_of_a_pair() -> None:
 
 def save_longformer(folder: Path) -> Transformer:
     """A tiny Longformer as Hugging Face writes it, with the tokenizer of these texts."""
-    from tokenizers import Tokenizer
-    from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedTokenizerFast
+    from transformers import LongformerConfig, LongformerForMaskedLM
 
     cutter = tokenizer()
     config = LongformerConfig(
@@ -224,11 +224,7 @@ def save_longformer(folder: Path) -> Transformer:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         LongformerForMaskedLM(config).save_pretrained(folder)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(cutter.text),
-        cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]",
-    )  # fmt: skip
-    fast.save_pretrained(folder)
+    save_tokenizer(folder, cutter)
     return read_folder(folder)
 
 

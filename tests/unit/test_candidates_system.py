@@ -13,7 +13,7 @@ from plant.codes.codebook import CodeBook
 from plant.data.builder import build_corpus
 from plant.data.corpus import Corpus, training_view
 from plant.data.roles import Plan
-from plant.errors import InputError, RecipeError
+from plant.errors import ArtifactError, InputError, RecipeError
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
 from plant.steps import candidates as steps
@@ -22,6 +22,8 @@ from plant.steps.fit import fit_coder, plan_of
 from plant.steps.step import Root, WalkSettings, walk
 from plant.store.keeper import InFolder
 from plant.systems.coder import FittedCoder, add_codes, load_coder, save_coder
+from plant.systems.system import Known
+from plant.systems.table import unpack_system
 from plant.types import Note, Span
 
 NAMES = {
@@ -324,6 +326,10 @@ def test_scorers_are_fitted_on_other_notes_and_told_to_the_judge(corpus: Corpus,
     np.testing.assert_array_equal(
         load_coder(tmp_path / "coder").probabilities(documents), coder.probabilities(documents)
     )
+    packed = coder.system.pack()
+    deaf = replace(packed, options={name: value for name, value in packed.options.items() if name != "looks"})
+    with pytest.raises(ArtifactError, match="fit it again"):
+        unpack_system(deaf, Known(coder.vocab, coder.codes, coder.codebook))
     steps = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())
     view = training_view(corpus)
     for part in range(PARTS):

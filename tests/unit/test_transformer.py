@@ -46,10 +46,21 @@ def batch_of(texts: tuple[str, ...], cutter: SubwordTokenizer):
     return collate(documents, range(len(texts)))
 
 
+def save_tokenizer(folder: Path, cutter: SubwordTokenizer) -> None:
+    """A tokenizer with BERT's special tokens as Hugging Face writes it."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(cutter.text),
+        cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]",
+    )  # fmt: skip
+    fast.save_pretrained(folder)
+
+
 def save_bert(folder: Path) -> Transformer:
     """A tiny BERT as Hugging Face writes it."""
-    from tokenizers import Tokenizer
-    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertForMaskedLM
 
     cutter = tokenizer()
     config = BertConfig(
@@ -57,11 +68,7 @@ def save_bert(folder: Path) -> Transformer:
     )
     torch.manual_seed(3)
     BertForMaskedLM(config).save_pretrained(folder)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(cutter.text),
-        cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]",
-    )  # fmt: skip
-    fast.save_pretrained(folder)
+    save_tokenizer(folder, cutter)
     return read_folder(folder)
 
 

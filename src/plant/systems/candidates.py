@@ -19,12 +19,11 @@ from plant.candidates.rows import Rows
 from plant.candidates.said import KEPT, LOOKED, Heard, looks_of
 from plant.candidates.words import words_of
 from plant.data.corpus import Documents
-from plant.errors import InputError
+from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import logits_of
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
-from plant.explain.spans import evidence_of_all
 from plant.store.checks import check_shape
-from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, PhraseReading, Reading, said
+from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, Reading, phrases_in, said
 from plant.types import Evidence
 
 TAG = "candidates"
@@ -193,7 +192,13 @@ class CandidatesSystem:
         for number, (_, own) in enumerate(judges):
             arrays |= packing.under(_judge_name(number), own)
         judged = [own for own, _ in judges]
-        options = {"coding": self.coding, "names": list(self.names), "reader": reader[0], "judges": judged}
+        options = {
+            "coding": self.coding,
+            "names": list(self.names),
+            "reader": reader[0],
+            "judges": judged,
+            "looks": True,
+        }
         return PackedSystem(TAG, options, arrays, tuple(scorer.pack() for scorer in self.scorers))
 
 
@@ -205,16 +210,8 @@ def heard_in(reading: Reading, documents: Documents) -> Iterator[Heard]:
         best = log_odds.best(row, KEPT + unknown)
         labels = best[best < reading.known][:KEPT]
         first = labels[:LOOKED].tolist()
-        looks = looks_of(first, _phrases(reading, documents, row, first))
+        looks = looks_of(first, phrases_in(reading, row, first, documents, row))
         yield Heard(labels.astype(np.int32), log_odds.of(row, labels), looks)
-
-
-def _phrases(reading: Reading, documents: Documents, row: int, labels: Sequence[int]) -> list[tuple[Evidence, ...]]:
-    if isinstance(reading, PhraseReading):
-        return [reading.phrases(row, label) for label in labels]
-    place = slice(documents.token_starts[row], documents.token_starts[row + 1])
-    starts, ends = documents.char_starts[place], documents.char_ends[place]
-    return evidence_of_all(reading.weigh(row, labels, explainer=""), starts, ends, documents.text_of(row))
 
 
 def _judge_name(number: int) -> str:
@@ -224,6 +221,8 @@ def _judge_name(number: int) -> str:
 def unpack_candidates(packed: PackedSystem, known: Known, scorers: tuple[FittedSystem, ...]) -> CandidatesSystem:
     """The system that `pack` took apart."""
     options: Mapping[str, Any] = packed.options
+    if scorers and not options.get("looks"):
+        raise ArtifactError("the judge of the folder never heard where scorers look: fit it again with plant run")
     check_shape("shares", packed.arrays["shares"], (len(known.codes),))
     judges = options["judges"] if "judges" in options else [options["judge"]]  # there was one in earlier versions
     return CandidatesSystem(

@@ -21,7 +21,6 @@ from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import calibrated
 from plant.evaluate.scores.forms import BLOCK, blocks
 from plant.evaluate.scores.of_texts import TextScores
-from plant.explain.spans import evidence_of_all
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
@@ -32,10 +31,10 @@ from plant.systems.system import (
     FittedSystem,
     Growth,
     Known,
-    PhraseReading,
     Reading,
     best_of_each,
     flattened,
+    phrases_in,
     probabilities,
     readings,
     said,
@@ -178,13 +177,7 @@ class FittedCoder:
         if not ranked:
             return []
         labels = [self._labels[scored.code] for scored in ranked]
-        if isinstance(reading, PhraseReading) and not explainer:
-            found = [reading.phrases(place_in_reading, label) for label in labels]
-            return [replace(scored, evidence=own) for scored, own in zip(ranked, found, strict=True)]
-        weights = reading.weigh(place_in_reading, labels, explainer=explainer)
-        place = slice(documents.token_starts[row], documents.token_starts[row + 1])
-        starts, ends, text = documents.char_starts[place], documents.char_ends[place], documents.text_of(row)
-        found = evidence_of_all(weights, starts, ends, text)
+        found = phrases_in(reading, place_in_reading, labels, documents, row, explainer=explainer)
         return [replace(scored, evidence=own) for scored, own in zip(ranked, found, strict=True)]
 
     @cached_property

@@ -17,6 +17,7 @@ from plant.data.corpus import Documents, TrainingView, take
 from plant.evaluate.choosing.pairs import Pairs, pairs_of, put_together
 from plant.evaluate.scores.lists import Lists
 from plant.evaluate.scores.of_texts import Full, TextScores, Usual
+from plant.explain.spans import evidence_of_all
 from plant.text.vocab import Vocab
 from plant.types import Evidence, Progress, silent
 
@@ -148,6 +149,17 @@ class FittedSystem(Protocol):
 def said(reading: Reading) -> TextScores:
     """The scores of a reading in the form that costs it least."""
     return reading.text_scores if isinstance(reading, SaidReading) else Full(reading.scores)
+
+
+def phrases_in(
+    reading: Reading, place: int, labels: Sequence[int], documents: Documents, row: int, *, explainer: str = ""
+) -> list[tuple[Evidence, ...]]:
+    """The phrases that speak for labels of a document, which stands at a `place` of the reading and a `row` of all."""
+    if isinstance(reading, PhraseReading) and not explainer:
+        return [reading.phrases(place, label) for label in labels]
+    tokens = slice(documents.token_starts[row], documents.token_starts[row + 1])
+    starts, ends = documents.char_starts[tokens], documents.char_ends[tokens]
+    return evidence_of_all(reading.weigh(place, labels, explainer=explainer), starts, ends, documents.text_of(row))
 
 
 def usual_of(system: FittedSystem) -> Usual | None:
