@@ -74,6 +74,13 @@ def saved(page: Any) -> None:
     page.wait_for_selector("#saved[data-state=saved]")
 
 
+def take_first_hit(page: Any) -> None:
+    """Enter takes what was typed as soon as it is found, which may be later than the next line of a test."""
+    page.wait_for_selector("#hits .hit")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#search:not([open])", state="attached")
+
+
 def exported(desk: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in export_lines(desk.store)]
 
@@ -90,8 +97,7 @@ def test_a_note_is_coded_from_the_queue_to_the_export(browser: Any, served: tupl
     page.evaluate(SELECT, "dry cough")
     page.locator("#add-words").click()
     page.keyboard.type("hypert")
-    page.wait_for_selector("#hits .hit")
-    page.keyboard.press("Enter")
+    take_first_hit(page)
     page.locator("[data-code=R05] .no").click()
     page.locator("#undo").click()
     saved(page)
@@ -159,8 +165,7 @@ def test_codes_are_ordered_changed_and_given_words_by_keys(browser: Any, served:
     page.keyboard.press("w")
     page.keyboard.press("c")
     page.keyboard.type("cough" if codes[1] != "R05" else "wrist")
-    page.wait_for_selector("#hits .hit")
-    page.keyboard.press("Enter")
+    take_first_hit(page)
     saved(page)
     rows = {row["code"]: row for row in desk.store.decisions(note)}
     changed = next(row for row in rows.values() if row["replaces"])
@@ -181,8 +186,7 @@ def test_hostile_text_is_shown_as_text_and_what_is_selected_is_exported(browser:
     page.evaluate(SELECT, "kidney injury")
     page.locator("#add-words").click()
     page.keyboard.type("N17")
-    page.wait_for_selector("#hits .hit")
-    page.keyboard.press("Enter")
+    take_first_hit(page)
     saved(page)
     page.keyboard.press("Control+Enter")
     page.locator("#finishing .primary").click()
@@ -190,6 +194,26 @@ def test_hostile_text_is_shown_as_text_and_what_is_selected_is_exported(browser:
     [record] = exported(desk)
     assert [record["text"][mark["start"] : mark["end"]] for mark in record["evidence"]] == ["kidney injury"]
     assert record["text"] == HOSTILE
+    page.close()
+
+
+def test_enter_takes_nothing_where_the_search_was_not_answered(browser: Any, served: tuple[str, Any]) -> None:
+    address, desk = served
+    note, _ = desk.store.add_note(ME, "first", NOTE)
+    page = opened(browser, address)
+    page.evaluate(SELECT, "dry cough")
+    page.locator("#add-words").click()
+    page.wait_for_selector("#hits .hit")
+    page.route("**/codes/search", lambda route: route.abort())
+    page.keyboard.type("N17")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#search .none').textContent.startsWith('Not searched')")
+    assert page.locator("#search").get_attribute("open") is not None
+    assert desk.store.decisions(note) == []
+    page.unroute("**/codes/search")
+    take_first_hit(page)
+    saved(page)
+    assert [row["code"] for row in desk.store.decisions(note)] == ["N17"]
     page.close()
 
 

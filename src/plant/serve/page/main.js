@@ -484,7 +484,7 @@ async function openSettings() {
 }
 
 function toPrint() {
-    $("#sheet-for-print").replaceChildren(make("h2", {}, state.view?.name ?? ""), make("table", {}, make("tbody", {}, ...accepted().map((code, place) =>
+  $("#sheet-for-print").replaceChildren(make("h2", {}, state.view?.name ?? ""), make("table", {}, make("tbody", {}, ...accepted().map((code, place) =>
     make("tr", {}, make("td", {}, `${place + 1}`), make("td", {}, code.code), make("td", {}, code.title))))));
   text.everything(true);
 }

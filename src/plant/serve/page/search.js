@@ -92,11 +92,11 @@ export class Search {
     event.stopPropagation();
   }
 
-  // Who types faster than the service answers gets what was typed, not what was found before.
+  // Takes what was typed or nothing, never an older hit.
   async #enter() {
     clearTimeout(this.timer);
     if (this.input.value !== this.answered) await this.#ask();
-    this.#take(this.place);
+    if (this.input.value === this.answered) this.#take(this.place);
   }
 
   #take(place) {
