@@ -26,7 +26,8 @@ summing: Callable[[Kernel], Kernel] = njit(**_LIKE_NUMPY, fastmath={"contract", 
 
 STATIC, PLANTED = 0, 1
 NO_RANKER, BILINEAR, TWO_LAYER = 0, 1, 2
-_BLOCK = 128  # labels whose gradients stay in a core's cache while all documents add to them
+_BLOCK = 512  # labels whose gradients stay near while all documents add to them
+_NEAR = 1 << 22  # bytes of rows that caches hold anyway: asking for them ahead costs more than it saves
 
 
 @kernel
@@ -228,8 +229,10 @@ def add_evidence(  # type: ignore[no-untyped-def]
     at, shares, sums, weights, scales, dots, evidence,
 ):  # fmt: skip
     """Add the evidence of a document for its found labels `begin` to `end` to `evidence` [label]."""
+    far = weights.nbytes > _NEAR
     for n in range(begin, end):
-        _fetch_next(n + 1, end, labels, firsts, lasts, at, sums, weights, sums[:0])
+        if far:
+            _fetch_next(n + 1, end, labels, firsts, lasts, at, sums, weights, sums[:0])
         static, planted = _look(labels[n], firsts[n], lasts[n], at, shares, sums, weights, dots)
         evidence[labels[n]] += scales[STATIC] * static + scales[PLANTED] * planted
 
@@ -243,9 +246,10 @@ def learn_loss(  # type: ignore[no-untyped-def]
 
     `quiet` is the cross-entropy of a label that nothing speaks for and that is not there.
     """
-    total = _quiet_loss(labels[begin:end], bias, quiet, targets)
+    total, far = _quiet_loss(labels[begin:end], bias, quiet, targets), weights.nbytes > _NEAR
     for n in range(begin, end):
-        _fetch_next(n + 1, end, labels, firsts, lasts, at, sums, weights, of_sums)
+        if far:
+            _fetch_next(n + 1, end, labels, firsts, lasts, at, sums, weights, of_sums)
         static, planted = _look(labels[n], firsts[n], lasts[n], at, shares, sums, weights, dots)
         logit = bias[labels[n]] + scales[STATIC] * static + scales[PLANTED] * planted
         small, target = np.exp(-abs(logit)), targets[labels[n]]
@@ -390,6 +394,7 @@ def teach_weights(  # type: ignore[no-untyped-def]
 
     `cursor` and `ends` are, per document, the found label that is the first of these and that behind the last of all.
     """
+    far = of_weights.nbytes > _NEAR
     for begin in range(first, last, _BLOCK):
         end = min(begin + _BLOCK, last)
         of_weights[begin:end] = 0
@@ -397,7 +402,7 @@ def teach_weights(  # type: ignore[no-untyped-def]
             n, stop = cursor[document], ends[document]
             while n < stop and labels[n] < end:
                 slope = of_weights.dtype.type(factor * slopes[n])
-                if n + 1 < stop:
+                if far and n + 1 < stop:
                     _fetch_sums(firsts[n + 1], lasts[n + 1], at, sums)
                 for pair in range(firsts[n], lasts[n] if slope != 0 else firsts[n]):
                     static = slope * scales[STATIC] * shares[STATIC, pair]
