@@ -136,7 +136,7 @@ def _known_type(hint: Any, names: dict[str, Any]) -> Any:
     holder = _copy(_known_type, {"value": hint}, None)
     try:
         return get_type_hints(holder, names, include_extras=True)["value"]
-    except NameError:  # the class itself, or a name that is imported for type checkers alone
+    except (NameError, TypeError):  # the class itself, a name that is imported for type checkers alone, array[int]
         return Any
 
 
