@@ -10,7 +10,10 @@ setup: .venv/core
 demo: setup
 	$(BIN)/plant demo
 
-test: .venv/dev browser database check unit
+# What is fetched is fetched side by side, and the linters run beside the tests: one core waits for the other otherwise.
+test:
+	$(MAKE) -j2 .venv/dev tools
+	$(MAKE) -j2 check unit
 
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -38,9 +41,14 @@ bench: .venv/dev
 	$(PIP) -e '.[serve]'
 	touch $@
 
-.venv/dev: .venv/core
-	$(PIP) -e '.[dev]'
-	touch $@
+# --no-compile, since the tests import few of the many files that pip would compile
+.venv/dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --no-compile -e '.[dev]'
+	touch .venv/core $@
+
+.PHONY: tools
+tools: browser database
 
 # The report and the desk are looked at in a real browser, the desk by axe-core too; without chromium (and without apt),
 # or without npm, those tests are skipped.
@@ -57,7 +65,7 @@ browser:
 
 # The desk's store is tested over a real PostgreSQL server, which the tests start; without it those are skipped.
 .PHONY: database
-database:
+database: browser  # since only one of them can have apt at a time
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || \

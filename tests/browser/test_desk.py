@@ -56,6 +56,7 @@ def served(reader: Reader, tmp_path: Path) -> Iterator[tuple[str, Any]]:
 
 def opened(browser: Any, address: str, **options: Any) -> Any:
     page = browser.new_page(viewport={"width": 1440, "height": 900}, **options)
+    page.set_default_timeout(200_000)  # a crowded host takes its time; what never comes fails all the same
     page.problems, page.requests = [], []
     page.on("console", lambda message: page.problems.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: page.problems.append(str(error)))

@@ -33,6 +33,7 @@ def browser() -> Iterator:
 @pytest.fixture
 def page(browser, address):
     opened = browser.new_page(viewport={"width": 1200, "height": 900})
+    opened.set_default_timeout(200_000)
     opened.problems, opened.requests = [], []
     opened.on("console", lambda message: opened.problems.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: opened.problems.append(str(error)))

@@ -20,7 +20,7 @@ GOOD = "id,text,codes,split\na,fever and cough,J18.9,train\nb,fever,J18.9,train\
 
 def plant(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
 def refused(result: subprocess.CompletedProcess[str], folder: Path) -> str:
@@ -87,7 +87,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text(GOOD)
     command = [sys.executable, "-c", "from plant.cli.main import main; main()", "parts", "--json"]
     with Path("/dev/full").open("w") as full:
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
     assert result.returncode == 2
     assert "disk is full" in result.stderr
     assert "Traceback" not in result.stderr
@@ -102,11 +102,11 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [*command, "prepare", "notes.jsonl", "--out", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not list(tmp_path.glob(".out*/tokens")) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(running.pid, signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=200)
     assert running.returncode == 2
     assert "interrupted" in errors
     assert "Traceback" not in errors

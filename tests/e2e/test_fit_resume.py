@@ -1,5 +1,6 @@
 """A training that is killed and run again ends with the same bits as one that was left alone."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,13 +15,18 @@ import torch
 
 from plant.data.corpus import Role, gold_codes, held_out, training_view
 from plant.nn.parts.build import Given
+from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Fit, Part, Recipe
+from plant.steps.prepare import Request
 from plant.steps.relate import relate
+from plant.steps.run import run
+from plant.store.artifact import open_artifact
 from plant.systems.fit_classifier import TrainedClassifier, fit_classifier
 from plant.train.loop import Runtime
 from plant.types import Progress, silent
 from tests.made_up import corpus_of, notes_of
 
+ROOT = Path(__file__).parents[2]
 RECIPE = Recipe(
     encoder=Part("bilstm", {"hidden": 6, "embedding": 6, "frozen": False, "dropout": 0.4}),
     decoder=Part("planted", {"planted": False, "dropout": 0.4}),
@@ -59,9 +65,20 @@ def weights(fitted: TrainedClassifier) -> dict[str, torch.Tensor]:
     return fitted.classifier.state_dict()
 
 
+@pytest.fixture(scope="module")
+def whole() -> TrainedClassifier:
+    return trained(None)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(whole: TrainedClassifier) -> dict[str, torch.Tensor]:
+    return weights(whole)
+
+
 @pytest.mark.parametrize("steps", [1, 2, 4, 5, 9, 15])
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, steps: int) -> None:
-    uninterrupted = weights(trained(None))
+def test_a_killed_training_goes_on_to_the_same_weights(
+    uninterrupted: dict[str, torch.Tensor], tmp_path: Path, steps: int
+) -> None:
     with pytest.raises(PowerCutError):
         trained(tmp_path / "checkpoint", killer(steps))
     resumed = weights(trained(tmp_path / "checkpoint"))
@@ -70,8 +87,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, steps: in
         assert torch.equal(tensor, resumed[name]), name
 
 
-def test_being_killed_twice_changes_nothing(tmp_path: Path) -> None:
-    uninterrupted = weights(trained(None))
+def test_being_killed_twice_changes_nothing(uninterrupted: dict[str, torch.Tensor], tmp_path: Path) -> None:
     for steps in (3, 6):
         with pytest.raises(PowerCutError):
             trained(tmp_path / "checkpoint", killer(steps))
@@ -79,53 +95,46 @@ def test_being_killed_twice_changes_nothing(tmp_path: Path) -> None:
         assert torch.equal(tensor, uninterrupted[name]), name
 
 
-def test_another_seed_gives_other_weights() -> None:
-    first, second = weights(trained(None)), weights(trained(None, recipe=replace(RECIPE, seed=2)))
-    assert not torch.equal(first["decoder.learned.weights"], second["decoder.learned.weights"])
+def test_another_seed_gives_other_weights(uninterrupted: dict[str, torch.Tensor]) -> None:
+    other = weights(trained(None, recipe=replace(RECIPE, seed=2)))
+    assert not torch.equal(uninterrupted["decoder.learned.weights"], other["decoder.learned.weights"])
 
 
-def test_early_stopping_keeps_the_best_weights() -> None:
-    fitted = trained(None)
-    best = max(fitted.history, key=lambda epoch: epoch.measures["MAP"])
-    assert best.measures["MAP"] >= fitted.history[-1].measures["MAP"]
-    assert [epoch.phase for epoch in fitted.history] == ["encoder frozen", "all", "all", "all"]
+def test_early_stopping_keeps_the_best_weights(whole: TrainedClassifier) -> None:
+    best = max(whole.history, key=lambda epoch: epoch.measures["MAP"])
+    assert best.measures["MAP"] >= whole.history[-1].measures["MAP"]
+    assert [epoch.phase for epoch in whole.history] == ["encoder frozen", "all", "all", "all"]
 
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from plant.steps.prepare import Request
-from plant.steps.run import run
-from plant.recipe.reading import load_recipe
-changes = ["fit.epochs=6", "fit.checkpoint_minutes=0", "rank.epochs=2", "prepare.min_count=1", "fit.batch=4",
-           "encoder.filters=8", "encoder.embedding=8"]
-run(Request(sys.argv[1]), load_recipe("plant-demo", changes), Path(sys.argv[2]), name="x")
+from tests.e2e.test_fit_resume import run_demo
+run_demo(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def test_a_run_survives_kill_9(tmp_path: Path) -> None:
-    import json
+def run_demo(notes: Path, folder: Path) -> None:
+    changes = ["fit.epochs=6", "fit.checkpoint_minutes=0", "rank.epochs=2", "prepare.min_count=1", "fit.batch=4",
+               "encoder.filters=8", "encoder.embedding=8"]  # fmt: skip
+    run(Request(str(notes)), load_recipe("plant-demo", changes), folder, name="x")
 
-    with (tmp_path / "notes.jsonl").open("w") as file:
+
+def test_a_run_survives_kill_9(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.jsonl"
+    with notes.open("w") as file:
         for note in notes_of(80):
             file.write(json.dumps({"id": note.id, "text": note.text, "codes": note.codes, "split": note.split}) + "\n")
-
-    def start(folder: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path / "notes.jsonl"), str(tmp_path / folder)])
-
-    assert start("whole").wait(timeout=300) == 0
-    running = start("killed")
-    deadline = time.monotonic() + 200
-    while not list((tmp_path / "killed").glob("checkpoints/model*")) and time.monotonic() < deadline:
+    run_demo(notes, tmp_path / "whole")
+    running = subprocess.Popen([sys.executable, "-c", PROGRAM, str(notes), str(tmp_path / "killed")], cwd=ROOT)
+    while not list((tmp_path / "killed").glob("checkpoints/model*")) and running.poll() is None:
         time.sleep(0.01)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert not (tmp_path / "killed" / "coder").exists()
-    assert start("killed").wait(timeout=300) == 0
+    run_demo(notes, tmp_path / "killed")
     assert _tensors(tmp_path / "whole") == _tensors(tmp_path / "killed")
 
 
 def _tensors(run: Path) -> dict[str, bytes]:
-    from plant.store.artifact import open_artifact
-
     return {name: np.asarray(array).tobytes() for name, array in open_artifact(run / "coder").tensors.items()}

@@ -1,5 +1,7 @@
 """A whole fit through the forms that other devices run: here on the CPU, so that what a GPU would run is run."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ RECIPES = {
     "two-layer ranker": ("plant-cnn", *CNN, "decoder.listed=0", "rank.form=mlp", "rank.hidden=8"),
     "listed": ("plant-cnn", *CNN, "decoder.listed=5"),
     "learned too": ("plant-cnn", *CNN, "decoder.listed=0", "decoder.learned=true"),
-    "one note at a time": ("plant", *LSTM, "fit.batch=1"),
+    "one note at a time": ("plant", *LSTM, "fit.batch=1", "fit.epochs=1"),
     "names too": ("plant-interaction", *CNN),
     "attention alone": ("caml-small",),
 }
@@ -40,6 +42,18 @@ def fitted(name: str, *changes: str) -> Coder:
     return Coder(recipe, *SMALL, *options, *changes).fit(texts, codes, choose=0.3)
 
 
+@cache
+def by_kernels(name: str) -> Coder:
+    return fitted(name)
+
+
+@cache
+def by_torch(name: str) -> Coder:
+    with pytest.MonkeyPatch.context() as patch:
+        as_elsewhere(patch)
+        return fitted(name, *EXACT)
+
+
 def as_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on plain torch, and whoever calls a kernel all the same fails."""
     monkeypatch.setenv(VARIABLE, "torch")
@@ -50,11 +64,11 @@ def as_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_what_other_devices_run_fits_predicts_and_explains_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts, _ = texts_and_codes()
-    compiled = fitted(name)
+    compiled = by_kernels(name)
     expected, code = compiled.predict_proba(texts), compiled.classes_[0]
     words, predicted = compiled.explain(texts[0], code), compiled.predict(texts[:5])
     as_elsewhere(monkeypatch)
-    coder = fitted(name, *EXACT)
+    coder = by_torch(name)
     np.testing.assert_allclose(coder.predict_proba(texts), expected, atol=2e-4)
     np.testing.assert_allclose(np.array(coder.explain(texts[0], code)), np.array(words), atol=2e-3)
     ours, theirs = coder.predict(texts[:5]), predicted
@@ -67,7 +81,7 @@ def test_what_other_devices_run_fits_predicts_and_explains_the_same(name: str, m
 def test_a_fit_in_mixed_precision_gives_nearly_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts, _ = texts_and_codes()
     as_elsewhere(monkeypatch)
-    exact, mixed = fitted(name, *EXACT).predict_proba(texts), fitted(name).predict_proba(texts)
+    exact, mixed = by_torch(name).predict_proba(texts), fitted(name).predict_proba(texts)
     np.testing.assert_allclose(mixed, exact, atol=0.1)
     assert np.abs(mixed - exact).mean() < 0.02
     assert not np.array_equal(mixed, exact)  # or nothing was rounded
@@ -76,7 +90,7 @@ def test_a_fit_in_mixed_precision_gives_nearly_the_same(name: str, monkeypatch: 
 @pytest.mark.parametrize("name", ["planted", "listed"])
 def test_a_note_gets_the_same_scores_from_kernels_and_from_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts, _ = texts_and_codes()
-    coder = fitted(name)
+    coder = by_kernels(name)
     expected = coder.predict_proba(texts)
     as_elsewhere(monkeypatch)
     np.testing.assert_allclose(coder.predict_proba(texts), expected, rtol=1e-4, atol=1e-6)

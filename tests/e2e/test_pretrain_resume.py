@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from plant.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 SMALL = ("embedding=8", "hidden=12", "layers=2", "epochs=3", "batch=4", "bptt=8", "checkpoint_minutes=0.0")
 
@@ -22,10 +24,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 
 
-def plant(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), env=environment(), capture_output=True, text=True, check=True, timeout=300
-    )
+def plant(*arguments: str) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(arguments)
+    assert done.value.code == 0
 
 
 @pytest.fixture(scope="module")

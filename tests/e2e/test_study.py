@@ -220,12 +220,13 @@ def test_a_run_ends_with_the_study_that_started_it(tmp_path: Path, number: signa
     call = f"from pathlib import Path; in_own_process({arguments!r}, Path({str(log)!r}))"
     command = [sys.executable, "-c", f"{start}; from plant.studies.processes import in_own_process; {call}"]
     with subprocess.Popen(command) as process:
-        assert until(lambda: log.is_file() and locked(log), 30)
-        time.sleep(1)  # until there is a run
+        assert until(lambda: log.is_file() and locked(log), 200)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        assert until(lambda: bool(children.read_text()), 200)  # there is a run
         assert process.poll() is None
         process.send_signal(number)
-        process.wait(30)
-    assert until(lambda: not locked(log), 30)
+        process.wait(200)
+    assert until(lambda: not locked(log), 200)
 
 
 def test_an_epoch_that_is_trained_again_is_told_once(tmp_path: Path) -> None:

@@ -663,16 +663,38 @@ toml_keys = st.sampled_from(
 )
 
 
+right_lines = st.sampled_from(
+    [
+        ("extends", "'plant-cnn'"),
+        ("extends", "'plant'"),
+        ("extends", "'tfidf'"),
+        ("extends", "'plant-interaction'"),
+        ("seed", "7"),
+        ("fit.epochs", "3"),
+        ("fit.batch", "4"),
+        ("prepare.min_count", "2"),
+        ("prepare.max_tokens", "900"),
+        ("rank.epochs", "1"),
+        ("candidates.scorers", "['tfidf']"),
+        ("naming.codes", "'official'"),
+    ]
+)
+
+
 @st.composite
 def cooking(draw: st.DrawFn) -> Attempt:
-    """Recipes with keys and values of all kinds."""
-    lines = [f"{key} = {draw(toml_values)}" for key in draw(st.lists(toml_keys, max_size=4))]
-    files = {
-        "mine.toml": draw(damaged("\n".join(lines).encode())),
-        "x.csv": b"id,text,codes\na,fever,I10\nb,cough,I10\n",
-    }
-    options = [f"--set={draw(toml_keys)}={draw(toml_values)}" for _ in range(draw(st.integers(0, 2)))]
-    return Attempt(files, ("relate", "nothing", "--out", "new", "--recipe", "mine.toml", *options))
+    """Recipes that are right but for one line or byte at most, and recipes of keys and values of all kinds."""
+    if draw(st.integers(0, 2)):
+        pairs = draw(st.lists(right_lines, max_size=4, unique_by=lambda pair: pair[0]))
+        odd_pairs = draw(st.lists(st.tuples(toml_keys, toml_values), max_size=1))
+    else:
+        pairs, odd_pairs = [], draw(st.lists(st.tuples(toml_keys, toml_values), max_size=4))
+    content = "\n".join(f"{key} = {value}" for key, value in [*pairs, *odd_pairs]).encode()
+    options = [f"--set={draw(toml_keys)}={draw(toml_values)}" for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2])))]
+    way = draw(st.sampled_from([("recipe", "show", "mine.toml")] * 5 + [("relate", "corpus", "--recipe=mine.toml")]))
+    out = ["--out", "new"] if way[0] == "relate" else []
+    # a recipe that is shown is shown with its texts, and none of them are notes; a refusal repeats nothing all the same
+    return Attempt({"mine.toml": draw(damaged(content))}, (*way, *out, *options), quiet=way[0] == "relate")
 
 
 # folders that were changed after they were written

@@ -19,7 +19,7 @@ from plant.recipe.schema import Recipe
 from plant.steps import candidates as steps
 from plant.steps.candidates import PARTS, _check_unseen, book_of, of_deal, part_of_view, parts_of, taught_notes
 from plant.steps.fit import fit_coder, plan_of
-from plant.steps.step import Root, WalkSettings, walk
+from plant.steps.step import Root, Walk, WalkSettings, walk
 from plant.store.keeper import InFolder
 from plant.systems.coder import FittedCoder, add_codes, load_coder, save_coder
 from plant.systems.system import Known
@@ -83,8 +83,15 @@ def corpus(recipe: Recipe) -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def coder(corpus: Corpus, recipe: Recipe) -> FittedCoder:
-    return fit_coder(corpus, recipe)
+def walked(corpus: Corpus, recipe: Recipe) -> Walk:
+    """What steps make on the way to the coder, each when it is first asked for."""
+    return walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())
+
+
+@pytest.fixture(scope="module")
+def coder(walked: Walk) -> FittedCoder:
+    found: FittedCoder = walked["coder"]
+    return found
 
 
 def test_codes_are_found_by_their_marked_words(coder: FittedCoder) -> None:
@@ -178,9 +185,9 @@ def test_marks_of_too_many_words_teach_no_wording(corpus: Corpus) -> None:
     assert short == {wording: codes for wording, codes in every.items() if len(wording[0]) <= 2}
 
 
-def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus, recipe: Recipe) -> None:
+def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus, recipe: Recipe, walked: Walk) -> None:
     view = training_view(corpus)
-    reader = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())["reader0"]
+    reader = walked["reader0"]
     row = int(np.flatnonzero(parts_of(view, recipe.seed) == 0)[0])
     note = taught_notes(view, reader.language)[row]
     rows = list_rows(Lister(reader, view.codes), view.documents.text_of(row), note.words, ())
@@ -197,10 +204,12 @@ def test_a_row_is_right_where_its_words_were_marked_for_its_code(corpus: Corpus,
     assert (right_rows(rows, unmarked) == np.isin(rows.code, sorted(note.labels))).all()
 
 
-def test_what_a_row_says_of_a_code_does_not_depend_on_the_code_s_column(corpus: Corpus, recipe: Recipe) -> None:
+def test_what_a_row_says_of_a_code_does_not_depend_on_the_code_s_column(
+    corpus: Corpus, recipe: Recipe, walked: Walk
+) -> None:
     """Or a code that only notes of another part have would be told by standing among the codes of fitted notes."""
     view = training_view(corpus)
-    reader = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())["reader0"]
+    reader = walked["reader0"]
     row = int(np.flatnonzero(parts_of(view, recipe.seed) == 0)[0])
     words, text = taught_notes(view, reader.language)[row].words, view.documents.text_of(row)
     known = replace(reader, codes=("unmet", *reader.codes[1:]))  # a regression that has not met the first code
@@ -216,10 +225,9 @@ def test_what_a_row_says_of_a_code_does_not_depend_on_the_code_s_column(corpus: 
     assert by_code[0] == by_code[1]
 
 
-def test_where_parts_are_not_free_no_code_is_put_together(corpus: Corpus, recipe: Recipe) -> None:
+def test_where_parts_are_not_free_no_code_is_put_together(corpus: Corpus, walked: Walk) -> None:
     """Its column would be there only for the notes that have it."""
-    view = training_view(corpus)
-    reader = walk(plan_of(recipe), {"corpus": Root(corpus)}, WalkSettings())["reader0"]
+    view, reader = training_view(corpus), walked["reader0"]
     for system, columns in (("icd10cm", [-1, -1]), ("other", [-1, -1]), ("icdo3", [1, -1])):
         lister = Lister(replace(reader, namer=replace(reader.namer, system=system)), view.codes)
         assert lister.put_together((view.codes[1], "Z9")).tolist() == columns
@@ -284,6 +292,7 @@ def test_a_code_that_no_note_taught_is_found_where_its_name_stands(unmarked: Fit
     )
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_random_codes_with_their_marks_teach_nothing(recipe: Recipe) -> None:
     coder = fit_coder(corpus_of(made_up_notes(150, random_codes=True), recipe, names=False), recipe)
     new = made_up_notes(150, seed=11, random_codes=True)
@@ -295,9 +304,9 @@ def test_random_codes_with_their_marks_teach_nothing(recipe: Recipe) -> None:
     assert abs(np.mean(areas) - 0.5) <= 0.05
 
 
-def test_a_killed_run_and_one_of_several_processes_come_to_the_same_bits(
-    corpus: Corpus, two_deals: Recipe, tmp_path: Path
-) -> None:
+def test_a_killed_run_and_one_of_several_processes_come_to_the_same_bits(two_deals: Recipe, tmp_path: Path) -> None:
+    corpus = corpus_of(made_up_notes(24), two_deals)
+
     def walked(folder: str) -> FittedCoder:
         settings = WalkSettings(keeper=InFolder(tmp_path / folder))
         found: FittedCoder = walk(plan_of(two_deals), {"corpus": Root(corpus, "made-up")}, settings)["coder"]

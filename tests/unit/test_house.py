@@ -12,7 +12,7 @@ PYTHON = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, cwd=ROOT, env=PYTHON, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, cwd=ROOT, env=PYTHON, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_rooms_import_only_what_they_may() -> None:
