@@ -6,9 +6,9 @@
 
 Made-up notes (seed 1): sentences of 15 words of a Zipf vocabulary, codes by the same law, 16 drawn a note, each by one
 of three wordings of its own, which is marked. One reader of all notes is fitted stage by stage; it lists candidates for
-a number of new notes, and a judge learns from them. CPU seconds of one process. At the goal, a coder has four readers,
-three of two thirds of the notes and one of all, and a judge of as many notes as ever teach one; each stage grows as
-measured between the two largest numbers of notes, up to what it learns from at most.
+a number of new notes, and a judge learns from them. CPU seconds of one process. At the goal, a coder has a reader
+of all notes, and for each deal of them three readers of two thirds and a judge of as many notes as ever teach one; each
+stage grows as measured between the two largest numbers of notes, up to what it learns from at most.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from plant.candidates.rows import listed
 from plant.candidates.words import stemmer, words_of
 from plant.data.corpus import Role, held_out, take
 from plant.data.store import load_corpus
+from plant.recipe.schema import Candidates
 from plant.steps.candidates import FOLDS, MOST_JUDGED
 from plant.systems.coder import load_coder
 
@@ -46,7 +47,8 @@ WORDINGS = 3
 GOAL = 50_000
 LISTED = 200  # new notes that are listed and judged
 SYSTEM, LANGUAGE = "other", ""
-READERS = (2 / 3, 2 / 3, 2 / 3, 1.0)  # of the fitted notes
+DEALS = Candidates().deals
+READERS = (*[2 / 3] * 3 * DEALS, 1.0)  # of the fitted notes
 OF_READER = ("words", "counting", "tagger", "names", "regression")
 CAPS = {"tagger": FinderOptions().most_notes, "regression": note_regression.MOST_NOTES}
 ENDS = {"regression"}  # beyond its cap it is not fitted at all
@@ -178,7 +180,7 @@ def extrapolated(found: Mapping[int, Mapping[str, float]]) -> dict[str, Growth]:
         reached[stage] = Growth(slope, sum(last * (min(notes, cap) / at) ** slope for notes in counted))
     for stage in ("listing", "judge"):
         slope = float(np.log(found[large][stage] / found[small][stage]) / np.log(large / small))
-        reached[stage] = Growth(slope, found[large][stage] * MOST_JUDGED / LISTED)  # names no longer grow
+        reached[stage] = Growth(slope, found[large][stage] * DEALS * MOST_JUDGED / LISTED)  # names no longer grow
     return reached
 
 
