@@ -10,20 +10,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 import plant as plant_package
+from tests.commands import ended
 
 GOOD = "id,text,codes,split\na,fever and cough,J18.9,train\nb,fever,J18.9,train\nc,cough,J18.9,dev\n"
 
 
-def plant(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
-
-
-def refused(result: subprocess.CompletedProcess[str], folder: Path) -> str:
+def refused(result: CompletedProcess[str], folder: Path) -> str:
     """The one line of a refusal, after checking that it is one and that nothing was left behind."""
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr
@@ -53,23 +50,23 @@ def refused(result: subprocess.CompletedProcess[str], folder: Path) -> str:
 )
 def test_a_bad_table_is_refused(tmp_path: Path, content: bytes, options: tuple[str, ...], message: str) -> None:
     (tmp_path / "notes.csv").write_bytes(content)
-    line = refused(plant("prepare", "notes.csv", "--out", "out", *options, cwd=tmp_path), tmp_path)
+    line = refused(ended("prepare", "notes.csv", "--out", "out", *options, cwd=tmp_path), tmp_path)
 
     assert re.search(message, line), line
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    assert "nowhere.csv" in refused(plant("prepare", "nowhere.csv", "--out", "out", cwd=tmp_path), tmp_path)
+    assert "nowhere.csv" in refused(ended("prepare", "nowhere.csv", "--out", "out", cwd=tmp_path), tmp_path)
 
 
 def test_a_cell_of_60_megabytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("id,text,codes\na," + "word " * 12_000_000 + ",J18.9\n")
-    assert "notes.csv" in refused(plant("prepare", "notes.csv", "--out", "out", cwd=tmp_path), tmp_path)
+    assert "notes.csv" in refused(ended("prepare", "notes.csv", "--out", "out", cwd=tmp_path), tmp_path)
 
 
 def test_an_error_never_quotes_the_note(tmp_path: Path) -> None:
     (tmp_path / "notes.jsonl").write_text('{"id": "a", "text": "CANARY", "codes": 3}\n{"id": "b", "text": "CANARY"\n')
-    result = plant("prepare", "notes.jsonl", "--out", "out", cwd=tmp_path)
+    result = ended("prepare", "notes.jsonl", "--out", "out", cwd=tmp_path)
     assert "CANARY" not in refused(result, tmp_path) + result.stdout + result.stderr
 
 
@@ -77,7 +74,7 @@ def test_a_folder_with_other_content_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text(GOOD)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("keep")
-    result = plant("prepare", "notes.csv", "--out", "mine", cwd=tmp_path)
+    result = ended("prepare", "notes.csv", "--out", "mine", cwd=tmp_path)
     assert "other content" in refused(result, tmp_path)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "keep"
 
@@ -115,16 +112,16 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text(GOOD)
-    assert plant("prepare", "notes.csv", "--out", "corpus", cwd=tmp_path).returncode == 0
+    assert ended("prepare", "notes.csv", "--out", "corpus", cwd=tmp_path).returncode == 0
     tensors = tmp_path / "corpus" / "tensors.safetensors"
     content = bytearray(tensors.read_bytes())
     content[-1] ^= 1
     tensors.write_bytes(content)
-    assert "damaged" in refused(plant("show", "corpus", cwd=tmp_path), tmp_path)
+    assert "damaged" in refused(ended("show", "corpus", cwd=tmp_path), tmp_path)
 
 
 def test_a_negative_number_of_codes_is_refused(tmp_path: Path) -> None:
-    assert "--top -1" in refused(plant("predict", "coder", "notes.jsonl", "--top", "-1", cwd=tmp_path), tmp_path)
+    assert "--top -1" in refused(ended("predict", "coder", "notes.jsonl", "--top", "-1", cwd=tmp_path), tmp_path)
 
 
 def test_a_closed_standard_output_is_one_line(tmp_path: Path) -> None:

@@ -1,19 +1,17 @@
 """The README's commands, on a small table of notes: from notes to ranked, explained codes and a comparison."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import ended
 from tests.made_up import notes_of
 
 
-def plant(*arguments: str, cwd: Path, stdin: str | None = None) -> str:
+def plant(*arguments: str, cwd: Path, stdin: str = "") -> str:
     """The standard output of a command that must end well."""
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()", *arguments]
-    result = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=300, check=False)
+    result = ended(*arguments, cwd=cwd, stdin=stdin)
     assert result.returncode == 0, result.stderr
     return result.stdout
 

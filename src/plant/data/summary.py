@@ -112,5 +112,5 @@ def _health(corpus: Corpus, splits: dict[str, SplitSummary]) -> list[str]:
 
 
 def _repeated_texts(documents: Documents, rows: NDArray[np.intp]) -> int:
-    seen = {blake2b(documents.tokens_of(row).tobytes(), digest_size=16).digest() for row in rows}
+    seen = {blake2b(documents.tokens_of(row).tobytes(), digest_size=16).digest() for row in rows.tolist()}
     return len(rows) - len(seen)
