@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from plant.cli.run import _without_workers
+from plant.cli.together import without_places
 from plant.errors import InputError
 from plant.nn.parts.table import ENCODERS
 from plant.train.together import ALONE, OWN_STORE, Ranked, check_size, ranked
@@ -44,7 +44,9 @@ def trained(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoders", [["multires"], READ_WORDS], ids=["one", "every"])
+@pytest.mark.parametrize(
+    "encoders", [["multires"], ["language-model"], READ_WORDS], ids=["one", "language-model", "every"]
+)
 def test_two_processes_train_encoders_to_the_bits_of_one(tmp_path: Path, encoders: list[str]) -> None:
     """Dropout on, running means, two micro-batches an update, the last update of an epoch with one."""
     one = {encoder: digest_of(encoder, 2, ALONE, tmp_path / "one.json") for encoder in encoders}  # in this process
@@ -72,12 +74,12 @@ def test_processes_that_do_not_divide_the_update_share_it_all_the_same(tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill", ["sum:1", "save:0"])
-def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path: Path, kill: str) -> None:
-    one = trained(tmp_path / "one.json", 1, ["cnn"], 2)
+@pytest.mark.parametrize(("kill", "model"), [("sum:1", "cnn"), ("save:0", "cnn"), ("sum:1", "language-model")])
+def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path: Path, kill: str, model: str) -> None:
+    one = trained(tmp_path / "one.json", 1, [model], 2)
     launch = ["torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "2"]
     rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--local-addr", "127.0.0.1"]
-    program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), "cnn", "2"]
+    program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), model, "2"]
     environment = {**os.environ, "PLANT_KILL": kill, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", OWN_STORE: "1"}
     command = [sys.executable, "-m", *launch, *rendezvous, *program]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
@@ -138,7 +140,7 @@ def test_a_launcher_whose_restarts_would_hang_is_refused(monkeypatch: pytest.Mon
 
 def test_processes_are_not_told_again_how_many_they_are() -> None:
     words = ["run", "notes.csv", "--workers", "2", "--out", "x", "--workers=3", "--set", "fit.accumulate=2"]
-    assert _without_workers(words) == ["run", "notes.csv", "--out", "x", "--set", "fit.accumulate=2"]
+    assert without_places(words) == ["run", "notes.csv", "--out", "x", "--set", "fit.accumulate=2"]
 
 
 @pytest.mark.slow

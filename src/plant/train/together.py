@@ -172,10 +172,11 @@ def _check_restarts() -> None:
         raise InputError(f"torchrun would hang after a restart: set {OWN_STORE}=1 on all machines, or --max-restarts 0")
 
 
-def check_size(together: Together, accumulate: int) -> None:
+def check_size(together: Together, accumulate: int, otherwise: str = "") -> None:
     """Refuse more processes than there are micro-batches in an update: some would only wait."""
     if together.size > accumulate:
+        classifier = f"--set fit.accumulate={together.size} (a smaller fit.batch keeps the size of the update)"
         raise InputError(
             f"{together.size} processes share the micro-batches of an update, of which this training has {accumulate}: "
-            f"take fewer, or --set fit.accumulate={together.size} (a smaller fit.batch keeps the size of the update)"
+            f"take fewer, or {otherwise or classifier}"
         )
