@@ -1,9 +1,10 @@
 """One step by itself, in a folder of its own: what `plant relate`, `rank` and `pretrain` carry out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plant.data.shards import key_of_shards, open_shards
 from plant.data.store import load_corpus
 from plant.recipe.schema import Recipe
 from plant.steps.step import Root, Step, WalkSettings, planned, walk
@@ -25,6 +26,11 @@ def opened(path: Path | str, kind: str, load: Callable[[Path | str], Any]) -> Ro
 def opened_corpus(path: Path | str) -> dict[str, Root]:
     """A corpus as the start of a walk, known by what it holds, whatever it was read from."""
     return {"corpus": Root(load_corpus(path), read_manifest(path, "corpus").digest)}
+
+
+def opened_shards(paths: Sequence[Path | str]) -> dict[str, Root]:
+    """A corpus in shards as the start of a walk."""
+    return {"shards": Root(open_shards(paths), key_of_shards(paths))}
 
 
 def made_at(
