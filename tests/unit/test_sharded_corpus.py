@@ -89,7 +89,7 @@ def test_shards_on_disk_are_related_as_one(tmp_path: Path, capsys: pytest.Captur
     assert called("relate", shards[0], shards[0], "--out", str(tmp_path / "three")) == 2
     assert called("prepare", files[1], *few, str(tmp_path / "alone")) == 0
     assert called("relate", str(tmp_path / "alone"), shards[1], "--out", str(tmp_path / "four")) == 2
-    assert "prepare them together" in capsys.readouterr().err
+    assert "prepare both together" in capsys.readouterr().err
     assert called("prepare", files[1], files[1], *few, str(tmp_path / "twice")) == 2
     assert called("prepare", *files[:2], *few, str(tmp_path / "doubled")) == 2
     assert "two notes have the id" in capsys.readouterr().err

@@ -14,7 +14,6 @@ from plant.errors import InputError, quoted_path
 from plant.store.artifact import read_manifest
 from plant.store.keeper import digest_of
 
-
 SHARD = "shard"  # the input of a corpus that tells which part of the whole it is
 
 
@@ -48,8 +47,8 @@ def open_shards(paths: Sequence[Path | str]) -> ShardedCorpus:
     for path, origin, name in zip(paths, origins, names, strict=True):
         if not name or origin != origins[0] or names.count(name) > 1:
             raise InputError(
-                f"{quoted_path(path)} is no other shard of the corpus of {quoted_path(paths[0])}: prepare them together "
-                "(plant prepare NOTES NOTES --out DIR), or relate their counts (plant relate CORPUS --counts)"
+                f"{quoted_path(path)} is no other shard of the corpus of {quoted_path(paths[0])}: prepare both "
+                "together (plant prepare NOTES NOTES --out DIR), or relate their counts (plant relate CORPUS --counts)"
             )
     return ShardedCorpus(tuple(load_corpus(path) for path in paths))
 
