@@ -182,8 +182,8 @@ def atomic_files(paths: Sequence[Path | str]) -> Iterator[list[Path]]:
     What goes to an object store is written here first, and copied there when the block ends well.
     """
     if any(map(is_remote, paths)):
-        with tempfile.TemporaryDirectory(prefix="plant-") as folder:
-            temporaries = [Path(folder) / str(number) for number, _ in enumerate(paths)]
+        with tempfile.TemporaryDirectory(prefix="plant-") as place:
+            temporaries = [Path(place) / str(number) for number, _ in enumerate(paths)]
             yield temporaries
             for temporary, path in zip(temporaries, paths, strict=True):
                 opened(path).put(temporary)
