@@ -1,6 +1,6 @@
 """A program that several processes run at once: small models trained together; the first writes their digests.
 
-    python -m tests.trained_together OUT ENCODER,ENCODER ACCUMULATE [exact]
+    python -m tests.trained_together OUT ENCODER,ENCODER ACCUMULATE [exact | labels]
     python -m tests.trained_together OUT ENCODER,ENCODER ACCUMULATE ray:ADDRESS      two processes of a Ray cluster
 
 Instead of a classifier with an encoder, `language-model` is trained too.
@@ -43,7 +43,7 @@ FIT = Fit(frozen_epochs=1, epochs=2, batch=4, patience=0, checkpoint_minutes=0.0
 
 def main(out: Path, encoders: Sequence[str], accumulate: int, exact: bool) -> None:
     torch.set_num_threads(1)
-    with ranked(exact=exact) as together:
+    with ranked(exact=exact, by_labels="labels" in sys.argv) as together:
         together = arranged(together, out)
         found = {encoder: digest_of(encoder, accumulate, together, out) for encoder in encoders}
         if together.rank == 0:

@@ -74,12 +74,17 @@ def test_processes_that_do_not_divide_the_update_share_it_all_the_same(tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kill", "model"), [("sum:1", "cnn"), ("save:0", "cnn"), ("sum:1", "language-model")])
-def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path: Path, kill: str, model: str) -> None:
-    one = trained(tmp_path / "one.json", 1, [model], 2)
+@pytest.mark.parametrize(
+    ("kill", "model", "options"),
+    [("sum:1", "cnn", ()), ("save:0", "cnn", ()), ("sum:1", "language-model", ()), ("save:0", "cnn", ("labels",))],
+)
+def test_a_killed_process_is_started_again_and_nothing_is_lost(
+    tmp_path: Path, kill: str, model: str, options: tuple[str, ...]
+) -> None:
+    one = trained(tmp_path / "one.json", 2 if options else 1, [model], 2, *options)
     launch = ["torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "2"]
     rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--local-addr", "127.0.0.1"]
-    program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), model, "2"]
+    program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), model, "2", *options]
     environment = {**os.environ, "PLANT_KILL": kill, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", OWN_STORE: "1"}
     command = [sys.executable, "-m", *launch, *rendezvous, *program]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
@@ -87,6 +92,18 @@ def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path: Path, k
     assert (tmp_path / "killed").exists()
     assert json.loads((tmp_path / "killed.json").read_text()) == one
     assert not list(tmp_path.glob(".*.tmp"))
+
+
+@pytest.mark.slow
+def test_labels_spread_over_processes_give_the_classifier_of_one(tmp_path: Path) -> None:
+    """A planted decoder and label attention, dropout on, three processes for five labels; checkpoints in parts."""
+    encoders = ["cnn", "bigru"]
+    one = trained(tmp_path / "one.json", 1, encoders, 2)
+    three = trained(tmp_path / "three.json", 3, encoders, 2, "labels")
+    for encoder in encoders:
+        assert three[encoder]["sum"] == pytest.approx(one[encoder]["sum"], rel=1e-5)
+        assert three[encoder]["losses"] == pytest.approx(one[encoder]["losses"], rel=1e-5)
+    assert len(list(tmp_path.glob("three-*-of-3.checkpoint"))) == 6
 
 
 def test_more_processes_than_micro_batches_are_refused() -> None:

@@ -1,6 +1,8 @@
 """`plant run`: from notes to a coder, stage by stage."""
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from plant.steps.run import Run
     from plant.train.together import Together
 
+SHARES = ("notes", "labels")
 SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
 
 
@@ -43,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N",
                         help="fit in so many processes: they share the micro-batches of an update (fit.accumulate), or "
                         "the readers of candidates (by itself as many as there are cores)")  # fmt: skip
+    parser.add_argument("--share", default="notes", choices=SHARES,
+                        help="what processes that train together share: the notes of an update (default), or the "
+                        "labels of the decoder, where these are too many for one")  # fmt: skip
     parser.add_argument("--cluster", default="", metavar="ADDRESS",
                         help="train in processes of a Ray cluster, whose nodes see the notes and RUN under the same "
                         "paths: auto (the one that runs here) or host:port")  # fmt: skip
@@ -81,6 +87,8 @@ def _most_processes(arguments: argparse.Namespace) -> int:
     from plant.train.together import Ranked, check_size
 
     members = member_recipes(recipe)
+    if arguments.share == "labels":
+        return _most_ranges(members)
     if any(member.system in ("kept", "label-tree") for member in members):
         raise InputError("recipes with a label tree or prompts are fitted by one process: leave --workers away")
     updates = [member.fit.accumulate for member in members if member.system == "classifier"]
@@ -89,13 +97,23 @@ def _most_processes(arguments: argparse.Namespace) -> int:
     return min(updates, default=1)
 
 
+def _most_ranges(members: "Sequence[Recipe]") -> int:
+    from plant.train.ranges import check_ranges
+
+    for member in members:
+        if member.system != "classifier":
+            raise InputError(f"system {member.system!r} has no labels to spread over processes: leave --share away")
+        check_ranges(member)
+    return sys.maxsize
+
+
 def _run_ranked(arguments: argparse.Namespace) -> None:
     """As one of the processes that torchrun or Ray started: the first does all, the others help to train."""
     from plant.steps.run import assist
     from plant.train.together import ranked
 
     device = chosen_device(arguments)
-    with ranked(device) as together:
+    with ranked(device, by_labels=arguments.share == "labels") as together:
         if together.rank == 0:
             return _run(arguments, None, together)
         shared = Path(arguments.shared) if arguments.shared else None

@@ -220,7 +220,7 @@ class _Training(Generic[Batch, Record]):
         self.runtime.together.sum_gradients(self._parameters(), micro_batches=micro_batches)
         self.statistics.update(self.runtime.together, micro_batches=micro_batches)
         if clip is not None:
-            nn.utils.clip_grad_norm_(self._parameters(), clip)
+            self.runtime.together.clip(self._parameters(), clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -246,7 +246,8 @@ class _Training(Generic[Batch, Record]):
             return
         tensors, optimizer = {**self.task.state_dicts(), BEST: self.best_weights}, self.task.optimizer
         if self.runtime.together.rank == 0:
-            save_training(path, tensors, asdict(self.state), optimizer=optimizer, fingerprint=self.fingerprint)
+            wait, about = self.runtime.together.wait, asdict(self.state)
+            save_training(path, tensors, about, optimizer=optimizer, fingerprint=self.fingerprint, wait=wait)
         self.saved_at = time.monotonic()
 
     def _is_due(self) -> bool:
