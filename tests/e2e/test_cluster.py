@@ -25,7 +25,7 @@ from plant.errors import InputError
 from tests.made_up import notes_of
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'plant-xmtc[cluster]'")
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.filterwarnings("ignore")]
 SECRET = "zyxwsecretword"
 
 
@@ -149,7 +149,7 @@ def commanded(*words: str) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=1500, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
 
