@@ -172,6 +172,7 @@ def train() -> dict[str, float]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_notes(folder)
+        fit(folder, "warm", "--set", "fit.epochs=1")  # compiles what is not compiled yet
         for processes in TRAINERS:
             options = ("--workers", str(processes)) if processes > 1 else ()
             fewer, more = (
