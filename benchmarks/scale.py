@@ -1,6 +1,6 @@
 """What work on many processes and machines costs and gains, as ratios in one run.
 
-    python benchmarks/scale.py [merge] [predict] [train] [--json]      without a name, all of them
+    python benchmarks/scale.py [merge] [shards] [predict] [train] [--json]      without a name, all of them
 
 CPU seconds of all processes; wall time tells something only on a machine that does nothing else.
 
@@ -8,8 +8,10 @@ CPU seconds of all processes; wall time tells something only on a machine that d
   replaced (`np.unique` over all pairs).
 - predict: shards of demo notes with evidence, by one process (0) and by `--workers` 1, 2 and 4; the cost of a note is
   what many take beyond few, so that the starts of processes do not count. The bytes must be the same.
-- train: `plant run` of one classifier by one process and by two that share its updates; the cost of an epoch is what
-  many take beyond few. The tensors of the coders must be the same bit for bit.
+- shards: relevance of a corpus in four shards, one after the other, against that of the whole: the lists must be the
+  same.
+- train: `plant run` of one classifier by 1, 2 and 4 processes that share its updates of four micro-batches; the cost of
+  an epoch is what many take beyond few. The weights of the coders must be near each other, as sums of floats are.
 """
 
 import argparse
@@ -27,6 +29,8 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+
+from plant.text.vocab import SPECIAL, Vocab
 
 PAIRS, TOKENS, LABELS = 10_000_000, 60_000, 2_000
 
@@ -93,8 +97,43 @@ def write_notes(folder: Path, *, times: int = 1) -> None:
             (folder / name / f"part{number}.jsonl").write_text("".join(some), encoding="utf-8")
 
 
-EPOCHS = (1, 9)
-SMALL = ("fit.epochs=2", "fit.patience=0", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=2")
+def shards() -> dict[str, float]:
+    """Made-up notes of as many words and codes as those of a hospital have."""
+    from plant.codes.codebook import CodeBook
+    from plant.data.corpus import TrainingView
+    from plant.recipe.schema import Relate
+    from plant.relevance.counts import incidence, joined
+    from plant.steps.relate import in_threads, relate_views
+    from tests.made_up import documents_of
+
+    random = np.random.default_rng(1)
+    codes, words = tuple(f"C{n}" for n in range(500)), 20_000
+    notes = [random.zipf(1.2, 300) % (words - 2) + 2 for _ in range(2_000)]
+    labels = [sorted(set((random.zipf(1.3, 12) % len(codes)).tolist())) for _ in notes]
+    vocab = Vocab((*SPECIAL, *(f"w{n}" for n in range(words - 2))))
+
+    def view(rows: range) -> TrainingView:
+        some = documents_of([notes[row].tolist() for row in rows], labels=[labels[row] for row in rows])
+        return TrainingView(vocab, CodeBook("other", codes), codes, some)
+
+    parts, whole = [view(range(first, first + 500)) for first in range(0, 2_000, 500)], view(range(2_000))
+    recipe, find = Relate(keep=100, named=0), in_threads(1)
+    one, many = relate_views([whole], recipe, find=find), relate_views(parts, recipe, find=find)  # compiles
+    assert one.tokens.tobytes() == many.tokens.tobytes()
+    assert one.scores.tobytes() == many.scores.tobytes()
+    sizes = {"n_tokens": words, "n_labels": len(codes)}
+    found = [incidence(part.documents, **sizes) for part in parts]
+    spent = cpu(lambda: relate_views([whole], recipe, find=find)), cpu(lambda: relate_views(parts, recipe, find=find))
+    return {
+        "whole_s": spent[0],
+        "shards_s": spent[1],
+        "joining_s": cpu(lambda: joined(found)),
+        "cpu_ratio": spent[1] / spent[0],
+    }
+
+
+EPOCHS = (1, 5)
+SMALL = ("fit.epochs=2", "fit.patience=0", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=4", "fit.batch=4")
 
 
 def fit(folder: Path, out: str, *options: str) -> tuple[float, float]:
@@ -128,31 +167,48 @@ def predict() -> dict[str, float]:
 
 
 def train() -> dict[str, float]:
-    """The same updates by one process and by two; an epoch's cost is what many epochs take beyond few."""
+    """The same updates by one process and by several; an epoch's cost is what many epochs take beyond few."""
     figures: dict[str, float] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_notes(folder)
-        for processes, options in ((1, ()), (2, ("--workers", "2"))):
+        fit(folder, "warm", "--set", "fit.epochs=1")  # compiles what is not compiled yet
+        for processes in TRAINERS:
+            options = ("--workers", str(processes)) if processes > 1 else ()
             fewer, more = (
                 fit(folder, f"{epochs}-{processes}", "--set", f"fit.epochs={epochs}", *options) for epochs in EPOCHS
             )
             spent, wall = (
                 (after - before) / (EPOCHS[1] - EPOCHS[0]) for before, after in zip(fewer, more, strict=True)
             )
-            figures |= {f"cpu_s_an_epoch_{processes}": spent, f"wall_s_an_epoch_{processes}": wall}
-            figures |= {f"start_cpu_s_{processes}": fewer[0]}
-        coders = [folder / f"{EPOCHS[1]}-{processes}" / "coder" / "tensors.safetensors" for processes in (1, 2)]
-        assert coders[0].read_bytes() == coders[1].read_bytes()
-    return figures | {"cpu_ratio": figures["cpu_s_an_epoch_2"] / figures["cpu_s_an_epoch_1"]}
+            figures |= {f"cpu_s_an_epoch_{processes}": spent, f"start_cpu_s_{processes}": fewer[0]}
+            figures |= {f"notes_a_second_{processes}": NOTES * 2 / 3 / max(1e-9, wall)}  # two thirds are fitted on
+            apart = difference(*(folder / f"{EPOCHS[1]}-{count}" / "coder" for count in (TRAINERS[0], processes)))
+            assert apart < 1e-4
+            figures |= {f"cpu_ratio_{processes}": spent / figures["cpu_s_an_epoch_1"], f"apart_{processes}": apart}
+    return figures
+
+
+def difference(first: Path, second: Path) -> float:
+    """The largest difference of a number in two coders."""
+    from plant.store.artifact import open_artifact
+
+    pair = [open_artifact(path).tensors for path in (first, second)]
+    pairs = [(np.asarray(pair[0][name]), np.asarray(pair[1][name])) for name in pair[0]]
+    return max(float(np.abs(a.astype(np.float64) - b).max(initial=0)) for a, b in pairs)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
-NOTES, SHARDS, TIMES, WORKERS = 240, 8, 11, (0, 1, 2, 4)
-PARTS: dict[str, Callable[[], dict[str, float]]] = {"merge": merge, "predict": predict, "train": train}
+NOTES, SHARDS, TIMES, WORKERS, TRAINERS = 240, 8, 11, (0, 1, 2, 4), (1, 2, 4)
+PARTS: dict[str, Callable[[], dict[str, float]]] = {
+    "merge": merge,
+    "shards": shards,
+    "predict": predict,
+    "train": train,
+}
 
 
 def main() -> None:

@@ -1,7 +1,9 @@
-"""A program that several processes run at once: small classifiers trained together; the first writes their digests.
+"""A program that several processes run at once: small models trained together; the first writes their digests.
 
-    python -m tests.trained_together OUT ENCODER,ENCODER ACCUMULATE [exact]
+    python -m tests.trained_together OUT ENCODER,ENCODER ACCUMULATE [exact | labels]
+    python -m tests.trained_together OUT ENCODER,ENCODER ACCUMULATE ray:ADDRESS      two processes of a Ray cluster
 
+Instead of a classifier with an encoder, `language-model` is trained too.
 $PLANT_KILL kills one process once: `sum:1` process 1 between backward and sum, `save:0` process 0 inside of a save.
 """
 
@@ -18,15 +20,19 @@ from typing import Any
 import torch
 from torch import nn
 
+from plant.cluster.pool import Call
+from plant.cluster.training import train_on_ray
 from plant.data.corpus import Role, gold_codes, held_out, training_view
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
 from plant.nn.parts.given import Given
 from plant.nn.parts.table import ENCODERS
-from plant.recipe.schema import Fit, Part, Recipe
+from plant.recipe.schema import Fit, Part, Pretrain, Recipe
+from plant.steps.pretrain import pretrain
 from plant.steps.relate import relate
 from plant.systems.fit_classifier import fit_classifier
 from plant.train import checkpoint
 from plant.train.history import ClassifierEpoch
+from plant.train.language_model import LanguageModelEpoch
 from plant.train.loop import Runtime
 from plant.train.seed import seeded
 from plant.train.together import Together, ranked
@@ -37,15 +43,24 @@ FIT = Fit(frozen_epochs=1, epochs=2, batch=4, patience=0, checkpoint_minutes=0.0
 
 def main(out: Path, encoders: Sequence[str], accumulate: int, exact: bool) -> None:
     torch.set_num_threads(1)
-    with ranked(exact=exact) as together:
+    with ranked(exact=exact, by_labels="labels" in sys.argv) as together:
         together = arranged(together, out)
         found = {encoder: digest_of(encoder, accumulate, together, out) for encoder in encoders}
         if together.rank == 0:
             out.write_text(json.dumps(found))
 
 
+def process(out: str, encoders: Sequence[str], accumulate: int, kill: str) -> None:
+    """What a process of a Ray cluster does."""
+    os.environ["PLANT_KILL"] = kill
+    main(Path(out), encoders, accumulate, False)
+
+
 def digest_of(encoder: str, accumulate: int, together: Together, out: Path) -> dict[str, Any]:
     """Weights, and the losses of the epochs."""
+    saved = out.with_name(f"{out.stem}-{encoder}.checkpoint")
+    if encoder == "language-model":
+        return language_model_of(accumulate, Runtime[LanguageModelEpoch](saved, together=together))
     corpus = corpus_of(notes_of(50))
     view = training_view(corpus)
     decoder = Part("planted", {"planted": False, "dropout": 0.3}) if encoder == "cnn" else Part("label-attention")
@@ -55,15 +70,30 @@ def digest_of(encoder: str, accumulate: int, together: Together, out: Path) -> d
         language_model = LanguageModel(view.vocab, AWDLSTM(len(view.vocab), embedding=8, hidden=6, layers=2))
     made = {"relevance": relate(view, recipe.relate), "language_model": language_model}
     given = Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
-    saved = out.with_name(f"{out.stem}-{encoder}.checkpoint")
     runtime = Runtime[ClassifierEpoch](saved, together=together)
     choosing = held_out(corpus, Role.CHOOSE, view.codes)
     fitted = fit_classifier(view, choosing, recipe, given, gold=gold_codes(corpus, Role.CHOOSE), runtime=runtime)
+    return about(fitted.classifier, [epoch.loss for epoch in fitted.history])
+
+
+def language_model_of(accumulate: int, runtime: Runtime[LanguageModelEpoch]) -> dict[str, Any]:
+    """Streams that end at different places, five of them in parts of three and two, and dev text that is measured."""
+    corpus = corpus_of(notes_of(50))
+    recipe = Pretrain(
+        embedding=8, hidden=6, layers=2, epochs=2, batch=5, bptt=7, accumulate=accumulate, checkpoint_minutes=0.0
+    )
+    dev = held_out(corpus, Role.CHOOSE, training_view(corpus).codes)
+    found = pretrain(training_view(corpus), recipe, seed=4, dev=dev, runtime=runtime)
+    measured = [epoch.perplexity or 0.0 for epoch in found.history]
+    return about(found.model, [*(epoch.loss for epoch in found.history), *measured])
+
+
+def about(model: nn.Module, losses: list[float]) -> dict[str, Any]:
     weights = hashlib.sha256()
-    for tensor in fitted.classifier.state_dict().values():
+    for tensor in model.state_dict().values():
         weights.update(tensor.numpy().tobytes())
-    flat = torch.cat([tensor.double().flatten() for tensor in fitted.classifier.state_dict().values()])
-    return {"weights": weights.hexdigest(), "losses": [e.loss for e in fitted.history], "sum": float(flat.abs().sum())}
+    flat = torch.cat([tensor.double().flatten() for tensor in model.state_dict().values()])
+    return {"weights": weights.hexdigest(), "losses": losses, "sum": float(flat.abs().sum())}
 
 
 def arranged(together: Together, out: Path) -> Together:
@@ -118,5 +148,18 @@ class Mortal:
         self.inner.computed(number, parameters)
 
 
+def on_ray(address: str, out: Path, encoders: Sequence[str], accumulate: int) -> None:
+    from tests.trained_together import process  # by a name that the nodes know
+
+    kill = os.environ.pop("PLANT_KILL", "")
+    part = Call(process, (str(out), tuple(encoders), accumulate, kill))
+    train_on_ray(part, address, workers=2, most=2, out=out.parent)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2].split(","), int(sys.argv[3]), "exact" in sys.argv[4:])
+    options = sys.argv[4:]
+    out, encoders, accumulate = Path(sys.argv[1]), sys.argv[2].split(","), int(sys.argv[3])
+    if options and options[0].startswith("ray:"):
+        on_ray(options[0].removeprefix("ray:"), out, encoders, accumulate)
+    else:
+        main(out, encoders, accumulate, "exact" in options)

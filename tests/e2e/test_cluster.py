@@ -6,6 +6,8 @@ A minute and nine CPU seconds for the cluster alone, so `slow`: `python -m pytes
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +25,7 @@ from plant.errors import InputError
 from tests.made_up import notes_of
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'plant-xmtc[cluster]'")
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.filterwarnings("ignore")]
 SECRET = "zyxwsecretword"
 
 
@@ -140,3 +142,48 @@ def test_work_of_a_lost_node_is_done_elsewhere(cluster: Any, pool: Pool, tmp_pat
         done.append((number, result))
     assert sorted(done) == [(number, number) for number in range(6)]
     assert len(list(tmp_path.iterdir())) > 6
+
+
+def commanded(*words: str) -> None:
+    """A program of its own: this process is a client of the cluster already."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=1500, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("kill", ["", "sum:1"])
+def test_ray_train_ends_with_the_bits_of_one_process_also_after_a_kill(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill: str
+) -> None:
+    """A classifier and a language model, two micro-batches an update, dropout on."""
+    models = "cnn,language-model"
+    commanded("-m", "tests.trained_together", str(tmp_path / "one.json"), models, "2")
+    monkeypatch.setenv("PLANT_KILL", kill)
+    (tmp_path / "ray").mkdir()
+    commanded("-m", "tests.trained_together", str(tmp_path / "ray" / "two.json"), models, "2", f"ray:{cluster.address}")
+    assert (tmp_path / "ray" / "two.json").read_text() == (tmp_path / "one.json").read_text()
+    assert (tmp_path / "ray" / "killed").exists() == bool(kill)
+    assert not list((tmp_path / "ray").glob(".*"))
+
+
+def test_a_run_and_a_language_model_are_made_on_the_cluster(cluster: Any, tmp_path: Path) -> None:
+    notes = notes_of(60)
+    rows = [
+        json.dumps({"id": n.id, "text": n.text, "codes": list(n.codes), "split": ("train", "train", "dev")[place % 3]})
+        for place, n in enumerate(notes)
+    ]
+    (tmp_path / "notes.jsonl").write_text("\n".join(rows))
+    changes = ("fit.accumulate=2", "fit.batch=4", "fit.epochs=1", "fit.frozen_epochs=0", "pretrain.accumulate=2",
+               "pretrain.embedding=8", "pretrain.hidden=8", "pretrain.layers=2", "pretrain.epochs=1",
+               "pretrain.batch=4", "rank.epochs=1", "prepare.min_count=1")  # fmt: skip
+    options = ["--recipe", "plant", *(word for change in changes for word in ("--set", change))]
+    for out, places in (("one", ()), ("two", ("--cluster", cluster.address))):
+        commanded("-m", "plant", "run", str(tmp_path / "notes.jsonl"), "--out", str(tmp_path / out), *places, *options)
+    made = ("coder", "language-model-forward")
+    one, two = (
+        [(tmp_path / out / name / "tensors.safetensors").read_bytes() for name in made] for out in ("one", "two")
+    )
+    assert one == two

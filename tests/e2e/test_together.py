@@ -13,13 +13,14 @@ import pytest
 import torch
 from torch import nn
 
-from plant.cli.run import _without_workers
+from plant.cli.together import without_places
 from plant.errors import InputError
 from plant.nn.parts.table import ENCODERS
 from plant.train.together import ALONE, OWN_STORE, Ranked, check_size, ranked
 from tests.made_up import notes_of
 from tests.trained_together import digest_of
 
+pytestmark = pytest.mark.timeout(1800)  # many processes on few cores
 READ_WORDS = [name for name in ENCODERS.builders if name not in ("none", "transformer")]
 ROOT = Path(__file__).parents[2]
 
@@ -38,13 +39,15 @@ def trained(
     group = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     environments = [{**os.environ, **group, "RANK": str(rank), "OMP_NUM_THREADS": "1"} for rank in range(processes)]
     running = [subprocess.Popen(command, cwd=ROOT, env=environment) for environment in environments]
-    assert [process.wait(timeout=300) for process in running] == [0] * processes
+    assert [process.wait(timeout=900) for process in running] == [0] * processes
     found: dict[str, dict[str, Any]] = json.loads(out.read_text())
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoders", [["multires"], READ_WORDS], ids=["one", "every"])
+@pytest.mark.parametrize(
+    "encoders", [["multires"], ["language-model"], READ_WORDS], ids=["one", "language-model", "every"]
+)
 def test_two_processes_train_encoders_to_the_bits_of_one(tmp_path: Path, encoders: list[str]) -> None:
     """Dropout on, running means, two micro-batches an update, the last update of an epoch with one."""
     one = {encoder: digest_of(encoder, 2, ALONE, tmp_path / "one.json") for encoder in encoders}  # in this process
@@ -72,19 +75,36 @@ def test_processes_that_do_not_divide_the_update_share_it_all_the_same(tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill", ["sum:1", "save:0"])
-def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path: Path, kill: str) -> None:
-    one = trained(tmp_path / "one.json", 1, ["cnn"], 2)
+@pytest.mark.parametrize(
+    ("kill", "model", "options"),
+    [("sum:1", "cnn", ()), ("save:0", "cnn", ()), ("sum:1", "language-model", ()), ("save:0", "cnn", ("labels",))],
+)
+def test_a_killed_process_is_started_again_and_nothing_is_lost(
+    tmp_path: Path, kill: str, model: str, options: tuple[str, ...]
+) -> None:
+    one = trained(tmp_path / "one.json", 2 if options else 1, [model], 2, *options)
     launch = ["torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "2"]
     rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--local-addr", "127.0.0.1"]
-    program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), "cnn", "2"]
+    program = ["-m", "tests.trained_together", str(tmp_path / "killed.json"), model, "2", *options]
     environment = {**os.environ, "PLANT_KILL": kill, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", OWN_STORE: "1"}
     command = [sys.executable, "-m", *launch, *rendezvous, *program]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "killed").exists()
     assert json.loads((tmp_path / "killed.json").read_text()) == one
     assert not list(tmp_path.glob(".*.tmp"))
+
+
+@pytest.mark.slow
+def test_labels_spread_over_processes_give_the_classifier_of_one(tmp_path: Path) -> None:
+    """A planted decoder and label attention, dropout on, three processes for five labels; checkpoints in parts."""
+    encoders = ["cnn", "bigru"]
+    one = trained(tmp_path / "one.json", 1, encoders, 2)
+    three = trained(tmp_path / "three.json", 3, encoders, 2, "labels")
+    for encoder in encoders:
+        assert three[encoder]["sum"] == pytest.approx(one[encoder]["sum"], rel=1e-5)
+        assert three[encoder]["losses"] == pytest.approx(one[encoder]["losses"], rel=1e-5)
+    assert len(list(tmp_path.glob("three-*-of-3.checkpoint"))) == 6
 
 
 def test_more_processes_than_micro_batches_are_refused() -> None:
@@ -138,7 +158,7 @@ def test_a_launcher_whose_restarts_would_hang_is_refused(monkeypatch: pytest.Mon
 
 def test_processes_are_not_told_again_how_many_they_are() -> None:
     words = ["run", "notes.csv", "--workers", "2", "--out", "x", "--workers=3", "--set", "fit.accumulate=2"]
-    assert _without_workers(words) == ["run", "notes.csv", "--out", "x", "--set", "fit.accumulate=2"]
+    assert without_places(words) == ["run", "notes.csv", "--out", "x", "--set", "fit.accumulate=2"]
 
 
 @pytest.mark.slow

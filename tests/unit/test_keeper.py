@@ -89,5 +89,7 @@ def test_a_helper_waits_for_what_another_keeps_and_keeps_nothing_of_its_own(tmp_
     later.start()
     assert kept(Following(leader, helps=("coder",)), {"seed": "1"}, 8) == 7
     later.join()
-    assert kept(Following(leader, helps=("number",)), {"seed": "1"}, 9) == 9
+    helper = Following(leader, helps=("number",))
+    assert kept(helper, {"seed": "1"}, 9) == 7  # it is there: nobody makes it
+    assert kept(helper, {"seed": "2"}, 9) == 9
     assert kept(leader, {"seed": "1"}, 10) == 7

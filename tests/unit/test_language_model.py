@@ -17,7 +17,7 @@ from plant.errors import RecipeError
 from plant.nn.classifier import Classifier
 from plant.nn.decoders.label_attention import LabelAttention
 from plant.nn.encoders.awd_lstm import AWDLSTMEncoder
-from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel, with_vocab
+from plant.nn.language.awd_lstm import AWDLSTM, Dropouts, LanguageModel, with_vocab
 from plant.nn.language.next_word import IGNORED, next_word_loss, sample_words
 from plant.nn.language.store import load_language_model, save_language_model
 from plant.nn.losses import BCE
@@ -27,7 +27,7 @@ from plant.recipe.schema import Pretrain
 from plant.steps.pretrain import new_language_model, pretrain, started
 from plant.tensors import Batch
 from plant.text.vocab import PADDING, SPECIAL, Vocab
-from plant.train.language_model import fluency
+from plant.train.language_model import _LanguageModelTask, fluency
 from plant.train.loop import Runtime
 from plant.train.streams import Text, streams, text_of
 from tests.made_up import corpus_of, documents_of, notes_of
@@ -157,10 +157,12 @@ def test_more_text_is_read_too_and_dev_text_is_only_measured() -> None:
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("sampled", [0, 5])
-def test_a_run_that_goes_on_from_any_checkpoint_ends_with_the_same_weights(tmp_path: Path, sampled: int) -> None:
+@pytest.mark.parametrize(("sampled", "parts"), [(0, 2), (5, 1)])
+def test_a_run_that_goes_on_from_any_checkpoint_ends_with_the_same_weights(
+    tmp_path: Path, sampled: int, parts: int
+) -> None:
     view = training_view(corpus_of(notes_of(12)))
-    recipe = replace(SMALL, checkpoint_minutes=0.0, sampled_words=sampled)
+    recipe = replace(SMALL, checkpoint_minutes=0.0, sampled_words=sampled, accumulate=parts)
     whole = pretrain(view, recipe, seed=3).model.state_dict()
     for steps in (1, 4, 9):
         checkpoint = tmp_path / f"{steps}.safetensors"
@@ -178,6 +180,30 @@ def _interrupt_after(steps: int):  # type: ignore[no-untyped-def]
             raise KeyboardInterrupt
 
     return progress
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_parts_of_the_streams_have_the_gradients_of_all_in_every_segment(parts: int) -> None:
+    """The last one included, where streams have ended: a mean of their means would be another number."""
+    text = some_text((7, 9, 3, 5))
+    whole, divided = (
+        _LanguageModelTask(model_of().train(), text, replace(SMALL, accumulate=count), 0, None, "cpu")
+        for count in (1, parts)
+    )
+    for task in (whole, divided):
+        task.model.network.dropouts = Dropouts(0, 0, 0, 0, 0)
+    micro_batches = iter(divided.batches(0))
+    for segment in whole.batches(0):
+        loss = whole.training_step(segment)
+        assert sum(divided.training_step(next(micro_batches)) for _ in range(parts)) == pytest.approx(loss, rel=1e-5)
+        for one, other in zip(whole.model.parameters(), divided.model.parameters(), strict=True):
+            assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-6)
+    assert next(micro_batches, None) is None
+
+
+def test_streams_cannot_be_in_more_parts_than_there_are() -> None:
+    with pytest.raises(RecipeError, match="divides the 3 streams of pretrain.batch"):
+        pretrain(view_of(documents_of([[2, 3, 4]], labels=[[]])), replace(SMALL, accumulate=4), seed=1)
 
 
 def test_shared_words_keep_their_rows_and_new_words_start_at_the_mean() -> None:

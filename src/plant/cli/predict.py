@@ -14,6 +14,7 @@ from plant.errors import InputError, unknown
 from plant.formats.tables import KINDS, check_kind
 from plant.formats.written import SUFFIXES, lines_of, write_brat, write_coded
 from plant.store.artifact import atomic_file, check_apart
+from plant.store.remote import is_remote
 
 FORMATS = ("jsonl", "parquet", "csv", "brat", "fhir")
 
@@ -43,10 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_coder_options(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
     """The coder, the notes, and how to explain; with `many`, notes may be several files, patterns and folders."""
-    parser.add_argument("coder", metavar="CODER", help="folder of a coder: RUN/coder")
+    parser.add_argument("coder", metavar="CODER", help="folder of a coder: RUN/coder, or its address (s3://, gs://)")
     parser.add_argument("notes", metavar="NOTES", nargs="*" if many else "?", default=["-"] if many else "-",
                         help="jsonl, csv, tsv, parquet (also .gz), a .txt file, or - for standard input"
-                        + "; several files, a pattern or a folder are shards: one output for each" * many)  # fmt: skip
+                        + "; several files, a pattern, a folder or an address (s3://, gs://) are shards: one output "
+                        "for each" * many)  # fmt: skip
     parser.add_argument("--text-column", default="", help="column of the texts")
     parser.add_argument("--id-column", default="", help="column of the notes' ids")
     parser.add_argument("--explainer", default="", help="how evidence is found; `plant parts` lists the ways")
@@ -76,7 +78,7 @@ def _run_shards(arguments: argparse.Namespace) -> None:
     if not arguments.out or Path(arguments.out).is_file() or Path(arguments.out).suffix in KINDS:
         raise InputError("notes in shards are written to a folder: name it with --out")
     shards = find_shards(arguments.notes)
-    check_apart(arguments.out, [name for name in arguments.notes if Path(name).is_dir()])
+    check_apart(arguments.out, [name for name in arguments.notes if Path(name).is_dir() or is_remote(name)])
     coder = coder_folder(arguments.coder)
     with chosen_pool(arguments) as pool, progress() as tell:
         done = predict_shards(coder, shards, Path(arguments.out), _coding(arguments), pool, progress=tell)

@@ -3,10 +3,14 @@
 import argparse
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.cli.console import cut_sentence, local_codes_sentence, progress, say
 from plant.cli.options import add_plan_options, add_recipe_options, chosen_recipe
 from plant.data.sources.options import SourceOptions
+
+if TYPE_CHECKING:
+    from plant.steps.prepare import Made
 
 HELP = {
     "source": "the published corpus that a folder holds: mimic3, mimic4, cantemist, codiesp",
@@ -29,7 +33,9 @@ HELP = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source_path", metavar="SOURCE", help="demo, a csv, tsv, jsonl or parquet file, or a folder")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the corpus")
+    parser.add_argument("further", metavar="SOURCE", nargs="*",
+                        help="more of them: each becomes a shard of one corpus, a folder of DIR")  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the corpus, or of its shards")
     add_source_options(parser)
     add_plan_options(parser)
     add_recipe_options(parser)
@@ -56,13 +62,23 @@ def request_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from plant.steps.prepare import prepare_once
+    from plant.steps.prepare import prepare_once, prepare_shards_once
 
+    out, request, recipe = Path(arguments.out), request_of(arguments), chosen_recipe(arguments)
     with progress() as tell:
-        made = prepare_once(request_of(arguments), Path(arguments.out), chosen_recipe(arguments), progress=tell)
+        if arguments.further:
+            sources = [arguments.source_path, *arguments.further]
+            shards = prepare_shards_once(request, sources, out, recipe, progress=tell)
+        else:
+            shards = {"": prepare_once(request, out, recipe, progress=tell)}
+    for name, made in shards.items():
+        _tell(made, out / name)
+
+
+def _tell(made: "Made", out: Path) -> None:
     facts = made.manifest.facts
     counts = ", ".join(f"{count:,} {name}" for name, count in facts["notes"].items())
-    say(f"{'prepared' if made.new else 'already there, unchanged'}: {arguments.out}")
+    say(f"{'prepared' if made.new else 'already there, unchanged'}: {out}")
     say(f"{counts} notes; {facts['codes']:,} codes; {facts['tokens']:,} tokens; {facts['vocabulary']:,} words")
     for what, count in facts["left_out"].items():
         say(f"left out: {count:,} {what}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plant.cli.console import announce, progress, say
 from plant.cli.options import add_device_option, add_recipe_options, chosen_device, chosen_recipe
+from plant.cli.together import address_of, check_workers, is_one_of_many, start_together
 from plant.errors import InputError, RecipeError
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from plant.steps.texts import FurtherText
     from plant.train.language_model import LanguageModelEpoch
     from plant.train.masked import MaskedEpoch
+    from plant.train.together import Together
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="start from the published AWD-LSTM: its .pth file and its list of words")  # fmt: skip
     add_device_option(parser)
     add_recipe_options(parser)
+    parser.add_argument("--workers", type=int, metavar="N",
+                        help="train in so many processes, which share the streams (pretrain.accumulate)")  # fmt: skip
+    parser.add_argument("--cluster", default="", metavar="ADDRESS",
+                        help="train in processes of a Ray cluster, whose nodes see CORPUS and DIR under the same "
+                        "paths: auto (the one that runs here) or host:port")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -35,10 +42,35 @@ def run(arguments: argparse.Namespace) -> None:
 
     recipe = chosen_recipe(arguments)
     read_manifest(arguments.corpus, "corpus")  # what is wrong is told before torch is there
-    if recipe.encoder.name == "transformer":
+    check_workers(arguments)
+    if is_one_of_many():
+        _run_ranked(arguments)
+    elif recipe.encoder.name == "transformer":
+        if arguments.cluster or arguments.workers:
+            raise InputError("a transformer is trained further by one process: leave --workers and --cluster away")
         _run_transformer(arguments, recipe)
-    else:
+    elif (arguments.workers or 1) == 1 and not address_of(arguments):
         _run_language_model(arguments, recipe)
+    else:
+        _run_together(arguments, recipe)
+
+
+def _run_together(arguments: argparse.Namespace, recipe: "Recipe") -> None:
+    from plant.train.together import Ranked, check_size
+
+    most = recipe.pretrain.accumulate
+    check_size(Ranked(0, arguments.workers or 1), most, f"--set pretrain.accumulate={arguments.workers}")
+    start_together(arguments, _run_ranked, most=most)
+    if address_of(arguments):  # what the cluster made is opened here, and told
+        _run_language_model(arguments, recipe)
+
+
+def _run_ranked(arguments: argparse.Namespace) -> None:
+    """As one of the processes that torchrun or Ray started: the first keeps the model and tells of it."""
+    from plant.train.together import ranked
+
+    with ranked(chosen_device(arguments)) as together:
+        _run_language_model(arguments, chosen_recipe(arguments), together)
 
 
 def _run_transformer(arguments: argparse.Namespace, recipe: "Recipe") -> None:
@@ -54,23 +86,25 @@ def _run_transformer(arguments: argparse.Namespace, recipe: "Recipe") -> None:
     say(f"trained on {made.subwords:,} sub-words; use it: --set encoder.folder={arguments.out}")
 
 
-def _run_language_model(arguments: argparse.Namespace, recipe: "Recipe") -> None:
+def _run_language_model(arguments: argparse.Namespace, recipe: "Recipe", together: "Together | None" = None) -> None:
     from plant.steps.pretrain import Start, pretrain_step
 
     start = Start(arguments.start, tuple(arguments.published or ()))
-    pretrained = _trained(arguments, recipe, pretrain_step(_further(arguments), start, _tell_epoch))
+    pretrained = _trained(arguments, recipe, pretrain_step(_further(arguments), start, _tell_epoch), together)
+    if together is not None and together.rank > 0:
+        return
     if pretrained.held_out_text:
         say("its text includes that of the held-out notes (pretrain.held_out_text), as its manifest records")
     say(f"{pretrained.model.direction}, trained on {pretrained.tokens:,} tokens; see: plant show {arguments.out}")
 
 
-def _trained(arguments: argparse.Namespace, recipe: "Recipe", step: "Step") -> Any:
+def _trained(arguments: argparse.Namespace, recipe: "Recipe", step: "Step", together: "Together | None" = None) -> Any:
     from plant.steps.single import made_at, opened_corpus
 
     out, device = Path(arguments.out), chosen_device(arguments)
     given = opened_corpus(arguments.corpus)
     with progress() as tell:
-        return made_at(out, step, recipe, given, device=device, progress=tell, notify=announce(out))
+        return made_at(out, step, recipe, given, device=device, progress=tell, notify=announce(out), together=together)
 
 
 def _further(arguments: argparse.Namespace) -> "FurtherText":

@@ -11,7 +11,8 @@ from plant.store.artifact import check_apart, read_manifest
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpora", metavar="CORPUS|COUNTS", nargs="+",
-                        help="folder that `plant prepare` wrote; or counts of several places, to be added")  # fmt: skip
+                        help="folder that `plant prepare` wrote; several that it wrote together; or counts of several "
+                        "places, to be added")  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the relevance, or of the counts")
     parser.add_argument("--counts", action="store_true",
                         help="write how often words and codes meet, no text: what may leave a place")  # fmt: skip
@@ -25,24 +26,29 @@ def run(arguments: argparse.Namespace) -> None:
     kinds = {read_manifest(path).kind for path in arguments.corpora}
     if kinds == {"counts"} and not arguments.counts:
         _relate_counts(arguments)
-    elif len(arguments.corpora) > 1:
-        raise InputError("several folders can be related where all of them are counts (plant relate CORPUS --counts)")
-    elif arguments.counts:
+    elif arguments.counts and len(arguments.corpora) == 1:
         _count(arguments)
+    elif arguments.counts or kinds != {"corpus"}:
+        raise InputError(
+            "several folders can be related where all are corpora, or all are counts (plant relate --counts)"
+        )
     else:
         _relate(arguments)
 
 
 def _relate(arguments: argparse.Namespace) -> None:
     from plant.cluster.relate import by_workers
-    from plant.steps.relate import RELATE, relate_step
-    from plant.steps.single import made_at, opened_corpus
+    from plant.steps.relate import relate_shards_step, relate_step
+    from plant.steps.single import made_at, opened_corpus, opened_shards
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
     apart = arguments.workers is not None or bool(arguments.cluster)
     with chosen_pool(arguments) as pool, progress() as tell:
-        given = opened_corpus(arguments.corpora[0])
-        step = relate_step(by_workers(pool, out)) if apart else RELATE
+        find = by_workers(pool, out) if apart else None
+        if len(arguments.corpora) > 1:
+            given, step = opened_shards(arguments.corpora), relate_shards_step(find)
+        else:
+            given, step = opened_corpus(arguments.corpora[0]), relate_step(find)
         found = made_at(out, step, recipe, given, progress=tell, notify=announce(out)).thing
     say(f"{len(found.codes):,} codes, {found.n_tokens:,} words, {found.n_documents:,} fitted notes")
 

@@ -1,7 +1,7 @@
 """`plant run`: from notes to a coder, stage by stage."""
 
 import argparse
-import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from plant.cli.options import (
     chosen_recipe,
 )
 from plant.cli.prepare import add_source_options, request_of
+from plant.cli.together import address_of, check_workers, is_one_of_many, start_together
 from plant.cli.tracking import check_tensorboard, mlflow_of, tell_mlflow
 from plant.errors import InputError
 from plant.recipe.reading import change_recipe, recipe_table
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from plant.steps.run import Run
     from plant.train.together import Together
 
+SHARES = ("notes", "labels")
 SHOWN = ("MAP", "micro-P", "micro-R", "micro-F1", "P@5", "P@15", "macro-F1 (mean of labels)")
 
 
@@ -44,65 +46,74 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N",
                         help="fit in so many processes: they share the micro-batches of an update (fit.accumulate), or "
                         "the readers of candidates (by itself as many as there are cores)")  # fmt: skip
+    parser.add_argument("--share", default="notes", choices=SHARES,
+                        help="what processes that train together share: the notes of an update (default), or the "
+                        "labels of the decoder, where these are too many for one")  # fmt: skip
+    parser.add_argument("--cluster", default="", metavar="ADDRESS",
+                        help="train in processes of a Ray cluster, whose nodes see the notes and RUN under the same "
+                        "paths: auto (the one that runs here) or host:port")  # fmt: skip
     add_source_options(parser)
     add_plan_options(parser)
     add_recipe_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        _run_ranked(arguments)
-    elif _trains_together(arguments):
-        from plant.cluster.launch import launch
-
-        launch(arguments.workers, _without_workers(arguments.typed))
-    else:
+    if is_one_of_many():
+        return _run_ranked(arguments)
+    check_workers(arguments)
+    most = _most_processes(arguments)
+    if most:
+        start_together(arguments, _run_ranked, most=most)
+    if not most or address_of(arguments):  # what a cluster made is opened here, and told
         _run(arguments, arguments.workers, None)
 
 
-def _trains_together(arguments: argparse.Namespace) -> bool:
-    """Whether `--workers` asks for processes that train one model; what cannot be shared is told before they start."""
-    if arguments.workers is None:
-        return False
-    if arguments.workers < 1:
-        raise InputError(f"--workers {arguments.workers}: a number of at least 1")
+def _most_processes(arguments: argparse.Namespace) -> int:
+    """How many processes can train this model together; 0 where one is asked for, or others share other work."""
+    address = address_of(arguments)
+    if arguments.workers is None and not address:
+        return 0
     check_source(arguments.source_path)
     from plant.steps.fit import needs_torch
 
     recipe = chosen_recipe(arguments)
-    if arguments.workers == 1 or not needs_torch(recipe) or recipe.system == "candidates":
-        return False
+    if not needs_torch(recipe) or recipe.system == "candidates":
+        if address:
+            raise InputError("only networks are trained on a cluster: leave --cluster away, --workers N stays here")
+        return 0
+    if arguments.workers == 1 and not address:
+        return 0
     from plant.systems.members import member_recipes
     from plant.train.together import Ranked, check_size
 
     members = member_recipes(recipe)
+    if arguments.share == "labels":
+        return _most_ranges(members)
     if any(member.system in ("kept", "label-tree") for member in members):
         raise InputError("recipes with a label tree or prompts are fitted by one process: leave --workers away")
+    updates = [member.fit.accumulate for member in members if member.system == "classifier"]
+    for accumulate in updates:
+        check_size(Ranked(0, arguments.workers or 1), accumulate)
+    return min(updates, default=1)
+
+
+def _most_ranges(members: "Sequence[Recipe]") -> int:
+    from plant.train.ranges import check_ranges
+
     for member in members:
-        if member.system == "classifier":
-            check_size(Ranked(0, arguments.workers), member.fit.accumulate)
-    return True
-
-
-def _without_workers(words: Sequence[str]) -> list[str]:
-    """The options for each process, which are told how many they are otherwise."""
-    kept, words = [], list(words)
-    while words:
-        word = words.pop(0)
-        if word == "--workers":
-            words.pop(0)
-        elif not word.startswith("--workers="):
-            kept.append(word)
-    return kept
+        if member.system != "classifier":
+            raise InputError(f"system {member.system!r} has no labels to spread over processes: leave --share away")
+        check_ranges(member)
+    return sys.maxsize
 
 
 def _run_ranked(arguments: argparse.Namespace) -> None:
-    """As one of the processes that torchrun started: the first does all, the others help to train."""
+    """As one of the processes that torchrun or Ray started: the first does all, the others help to train."""
     from plant.steps.run import assist
     from plant.train.together import ranked
 
     device = chosen_device(arguments)
-    with ranked(device) as together:
+    with ranked(device, by_labels=arguments.share == "labels") as together:
         if together.rank == 0:
             return _run(arguments, None, together)
         shared = Path(arguments.shared) if arguments.shared else None

@@ -78,7 +78,7 @@ class OnRay:
             running[actor.do.remote(items[number])] = number, actor
 
         try:
-            for _ in range(min(len(items), self.workers or self._places(needs))):
+            for _ in range(min(len(items), self.workers or self.places(needs))):
                 employ(self._actor(work, needs))
             while running:
                 done, _ = ray.wait(list(running), num_returns=1)
@@ -122,7 +122,7 @@ class OnRay:
                 said = ", ".join(f"{what} {version} instead of {mine[what]}" for what, version in other.items())
                 raise InputError(f"node {name} has {said}: install the same everywhere")
 
-    def _places(self, needs: Needs) -> int:
+    def places(self, needs: Needs = PLAIN) -> int:
         """How many workers the cluster has room for."""
         cpus = float(self.ray.cluster_resources().get("CPU", 1.0))
         return max(1, int(cpus / max(needs.cpus, 0.01)))

@@ -7,8 +7,10 @@ the same coder, options and notes is not made again.
 import glob
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +23,14 @@ from plant.errors import InputError, quoted_path
 from plant.formats.written import SUFFIXES, write_coded
 from plant.store.artifact import atomic_file, check_apart, file_digest, made_folder, read_manifest
 from plant.store.keeper import digest_of
+from plant.store.remote import address_of, is_remote, local_file, opened
 from plant.types import Progress, silent
 
 if TYPE_CHECKING:
     from plant.coder import Coder
 
 LEDGER = "manifest.jsonl"
+EVERY = 10.0  # seconds between copies of the ledger to an object store, where nothing can be added to
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,28 @@ def find_shards(names: Iterable[str]) -> dict[str, str]:
 
 def is_many(names: Sequence[str]) -> bool:
     """Whether names stand for shards rather than for one file, or for standard input."""
-    return len(names) != 1 or Path(names[0]).is_dir() or (glob.has_magic(names[0]) and not os.path.exists(names[0]))
+    if len(names) != 1 or is_remote(names[0]):
+        return True
+    return Path(names[0]).is_dir() or (glob.has_magic(names[0]) and not os.path.exists(names[0]))
+
+
+def _objects_of(name: str) -> list[str]:
+    """The objects that an address stands for: itself, those under it, or those whose names are like its end."""
+    address = address_of(name)
+    folder, _, pattern = address.rpartition("/")
+    if glob.has_magic(pattern):
+        found = [one for one in opened(folder).names() if fnmatchcase(one, pattern)]
+        return _some([f"{folder}/{one}" for one in found], f"no object is named like {quoted_path(address)}")
+    if suffix_of(Path(pattern)) in TABLES:
+        there = opened(address).is_file()
+        return _some([address] if there else [], f"there is no object {quoted_path(address)}")
+    found = [one for one in opened(address).names() if suffix_of(Path(one)) in TABLES and one != LEDGER]
+    return _some([f"{address}/{one}" for one in found], f"{quoted_path(address)} holds no tables ({', '.join(TABLES)})")
 
 
 def _files_of(name: str) -> list[str]:
+    if is_remote(name):
+        return _objects_of(name)
     path = Path(name)
     if name == "-":
         raise InputError("standard input cannot be one of several shards: name files")
@@ -120,13 +142,14 @@ def predict_shards(
                 f"{quoted_path(target)} is what is read: writing there would destroy it, choose another --out"
             )
     with made_folder(out):
-        pool.check_sees(out)
+        if not is_remote(out):
+            pool.check_sees(out)
         ledger = Ledger.opened(out / LEDGER)
         tasks = [
-            Shard(name, str(Path(notes).resolve()), str(targets[name].resolve()), made_from, ledger.lines.get(name))
+            Shard(name, _seen_by_all(notes), _seen_by_all(targets[name]), made_from, ledger.lines.get(name))
             for name, notes in shards.items()
         ]
-        setup = Call(OpenedCoder, (str(Path(coder).resolve()), coding))
+        setup = Call(OpenedCoder, (_seen_by_all(coder), coding))
         lines, unchanged = dict[str, Line](), 0
         for _, (line, new) in pool.each(Call(predict_shard), tasks, needs=Needs(setup=setup)):
             unchanged += not new
@@ -135,6 +158,11 @@ def predict_shards(
             progress("shards coded", len(lines), len(tasks))
         ledger.close()
     return Done(tuple(lines[name] for name in shards), unchanged)
+
+
+def _seen_by_all(name: Path | str) -> str:
+    """A name that means the same to every worker."""
+    return address_of(name) if is_remote(name) else str(Path(name).resolve())
 
 
 @dataclass
@@ -149,26 +177,30 @@ class OpenedCoder:
         return opened_coder(self.folder, self.coding)
 
 
-def predict_shard(opened: OpenedCoder, shard: Shard) -> tuple[Line, bool]:
+def predict_shard(worker: OpenedCoder, shard: Shard) -> tuple[Line, bool]:
     """Code one shard, unless that was done; says whether it was done now."""
+    with local_file(shard.notes) as notes:
+        return _predict_file(worker, shard, notes)
+
+
+def _predict_file(worker: OpenedCoder, shard: Shard, notes: Path) -> tuple[Line, bool]:
     from plant.data.sources.bare import read_texts
 
-    notes, out, coding = Path(shard.notes), Path(shard.out), opened.coding
-    source = file_digest(notes)
+    out, coding, source = Path(shard.out), worker.coding, file_digest(notes)
     if shard.listed is not None and _is_done(shard, shard.listed, source):
         return shard.listed, False
     skipped: list[tuple[int, str]] = []
     texts = read_texts(
-        shard.notes,
+        str(notes),
         text_column=coding.text_column,
         id_column=coding.id_column,
         skipped=(lambda number, why: skipped.append((number, why))) if coding.skip_bad else None,
     )
-    fitted = opened.coder.fitted
+    fitted = worker.coder.fitted
     cut = Cut(fitted.recipe.prepare)
     with atomic_file(out) as temporary:
         count = write_coded(
-            coded(opened.coder, cut.watched(texts), coding),
+            coded(worker.coder, cut.watched(texts), coding),
             temporary,
             form=coding.form,
             suffix=out.suffix,
@@ -183,7 +215,14 @@ def _is_done(shard: Shard, listed: Line, source: str) -> bool:
     """Whether what the ledger says of a shard is what is asked for, and is there."""
     out = Path(shard.out)
     same = (listed.source, listed.made_from, listed.file) == (source, shard.made_from, out.name)
-    return same and out.is_file() and file_digest(out) == listed.digest
+    if not same or not _is_there(out):
+        return False
+    with local_file(out) as written:
+        return file_digest(written) == listed.digest
+
+
+def _is_there(file: Path) -> bool:
+    return opened(file).is_file() if is_remote(file) else file.is_file()
 
 
 @dataclass
@@ -192,11 +231,15 @@ class Ledger:
 
     path: Path
     lines: dict[str, Line] = field(default_factory=dict)
+    copied: float = field(default_factory=time.monotonic)  # to an object store
 
     @classmethod
     def opened(cls, path: Path) -> "Ledger":
         """What an earlier run left; the end of a line that was being written when it was killed is dropped."""
-        written = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        written: list[str] = []
+        if _is_there(path):
+            with local_file(path) as file:
+                written = file.read_text(encoding="utf-8").splitlines()
         found = [line for line in map(_parsed, written) if line is not None]
         if len(found) < len(written) - 1:
             raise InputError(f"{path} was not written by plant predict: choose another --out")
@@ -210,6 +253,10 @@ class Ledger:
         if self.lines.get(line.shard) == line:
             return
         self.lines[line.shard] = line
+        if is_remote(self.path):
+            if time.monotonic() - self.copied > EVERY:  # a kill costs the lines since: their shards are done again
+                self.close()
+            return
         with self.path.open("a", encoding="utf-8") as file:
             file.write(_json(line))
             file.flush()
@@ -217,6 +264,7 @@ class Ledger:
 
     def close(self) -> None:
         """One line a shard, in the order of their names: the same whoever was first."""
+        self.copied = time.monotonic()
         with atomic_file(self.path) as temporary:
             temporary.write_text("".join(_json(self.lines[name]) for name in sorted(self.lines)), encoding="utf-8")
 

@@ -4,7 +4,6 @@ The package that carries it parses XML for seconds whenever it is imported. So i
 table in the user's cache folder, and read from there; where no folder can be written, it is parsed each time.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plant.store.artifact import atomic_file
+from plant.store.temporary import cache_folder
 
 PACKAGE = "simple-icd-10-cm"
 FIELD, NAME = "\x1e", "\x1f"  # between fields, and between the names of one item: characters that stand in no name
@@ -49,14 +49,6 @@ def _tabular() -> Mapping[str, str]:
         text = _written_down()
         _keep(text, path)
     return dict(line.split(FIELD, 1) for line in text.split("\n")[1:-1])
-
-
-def cache_folder() -> Path:
-    """Where tables that can be made again are kept."""
-    named = os.environ.get("PLANT_CACHE", "")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plant"
 
 
 def _read(path: Path) -> str | None:

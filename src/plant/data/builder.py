@@ -100,50 +100,96 @@ def build_corpus(
     progress: Progress = silent,
 ) -> Corpus:
     """The corpus of a stream of notes; large arrays lie in files of `workspace` where one is given."""
-    builder = Builder(recipe, workspace)
+    places, totals = None if workspace is None else [workspace], [total]
+    (corpus,) = build_shards(
+        [notes],
+        codebook,
+        recipe,
+        plan=plan,
+        make_splits=make_splits,
+        workspaces=places,
+        totals=totals,
+        progress=progress,
+    )
+    return corpus
+
+
+def build_shards(
+    parts: Sequence[Iterable[Note]],
+    codebook: CodeBook | None,
+    recipe: Prepare,
+    *,
+    plan: Plan | None = None,
+    make_splits: str = "random",
+    workspaces: Sequence[Path] | None = None,
+    totals: Sequence[int | None] = (),
+    progress: Progress = silent,
+) -> list[Corpus]:
+    """A corpus for each stream of notes, with the words, codes, splits and roles of all streams read as one."""
+    builders: list[Builder] = []
     try:
-        for done, note in enumerate(notes, start=1):
-            builder.add(note)
-            progress("reading notes", done, total)
+        for number, notes in enumerate(parts):
+            builders.append(Builder(recipe, workspaces[number] if workspaces else None))
+            for done, note in enumerate(notes, start=1):
+                builders[-1].add(note)
+                progress("reading notes", done, totals[number] if totals else None)
+            if not builders[-1].ids:
+                raise InputError("the source has no notes")
     except BaseException:
-        builder.close()
+        for builder in builders:
+            builder.close()
         raise
-    if not builder.ids:
-        raise InputError("the source has no notes")
-    if not builder.codes:
+    codes = dict.fromkeys(code for builder in builders for code in builder.codes)
+    if not codes:
         raise InputError("no note of the source has a code: name the column of the codes, or check the files")
-    check_separator(builder.codes)
-    return _finished(builder, codebook, plan or Plan(), make_splits=make_splits, seed=recipe.seed)
+    check_separator(codes)
+    return _finished(builders, codebook, plan or Plan(), make_splits=make_splits, seed=recipe.seed)
 
 
-def _finished(builder: Builder, codebook: CodeBook | None, plan: Plan, *, make_splits: str, seed: int) -> Corpus:
-    codes = tuple(sorted(builder.codes))
-    documents = _documents(builder, codes)
-    splits = _named_splits(builder, documents, make_splits=make_splits, seed=seed)
-    labelled = np.diff(documents.label_starts) > 0
-    most = builder.recipe.fitted_notes
-    roles = assign_roles(splits, labelled, plan, ids=builder.ids, groups=builder.groups, seed=seed, most=most)
-    vocab = _numbered(documents, roles, builder)
+def _finished(
+    builders: Sequence[Builder], codebook: CodeBook | None, plan: Plan, *, make_splits: str, seed: int
+) -> list[Corpus]:
+    recipe, codes = builders[0].recipe, tuple(sorted({code for builder in builders for code in builder.codes}))
+    documents = [_documents(builder, codes) for builder in builders]
+    ids = [note for builder in builders for note in builder.ids]
+    groups = [group for builder in builders for group in builder.groups]
+    given = [split for builder in builders for split in builder.splits]
+    labels = (part.labels_of(row).tolist() for part in documents for row in range(len(part)))
+    splits = _named_splits(ids, groups, given, labels, make_splits=make_splits, seed=seed)
+    labelled = np.concatenate([np.diff(part.label_starts) > 0 for part in documents])
+    roles = assign_roles(splits, labelled, plan, ids=ids, groups=groups, seed=seed, most=recipe.fitted_notes)
+    ends = np.cumsum([len(part) for part in documents])[:-1]
+    parted = np.split(roles, ends)
+    vocab = _vocab(documents, parted, builders)
     names = tuple(dict.fromkeys(splits))
     position = {name: number for number, name in enumerate(names)}
-    return Corpus(
-        vocab=vocab,
-        codebook=named_book(codebook, codes),
-        codes=codes,
-        documents=documents,
-        splits=names,
-        split=np.array([position[split] for split in splits], np.int8),
-        role=roles,
-        groups=_anonymous(builder.groups),
-        tokens_lost=builder.tokens_lost,
-        notes_cut=builder.notes_cut,
-    )
+    numbers = np.split(np.array([position[split] for split in splits], np.int8), ends)
+    patients, book = _anonymous(groups), named_book(codebook, codes)
+    corpora = []
+    for number, (builder, part) in enumerate(zip(builders, documents, strict=True)):
+        _number_words(part, builder, vocab)
+        first = int(ends[number - 1]) if number else 0
+        corpora.append(
+            Corpus(
+                vocab=vocab,
+                codebook=book,
+                codes=codes,
+                documents=part,
+                splits=names,
+                split=numbers[number],
+                role=parted[number],
+                groups=Strings.of(patients[first : first + len(part)]),
+                tokens_lost=builder.tokens_lost,
+                notes_cut=builder.notes_cut,
+            )
+        )
+    return corpora
 
 
 def _documents(builder: Builder, codes: tuple[str, ...]) -> Documents:
     """The arrays, labels numbered in the order of `codes`."""
-    new = np.empty(len(codes), np.int32)
-    new[[builder.codes[code] for code in codes]] = np.arange(len(codes), dtype=np.int32)
+    place = {code: label for label, code in enumerate(codes)}
+    new = np.array([place[code] for code in builder.codes], np.int32)  # in the order in which they were first met
     tokens, text = builder.tokens.finish(), builder.text.finish()
     label_spool, evidence = builder.labels.finish(), builder.evidence_labels.finish()
     labels = new[label_spool.values]
@@ -163,43 +209,53 @@ def _documents(builder: Builder, codes: tuple[str, ...]) -> Documents:
     )
 
 
-def _named_splits(builder: Builder, documents: Documents, *, make_splits: str, seed: int) -> Sequence[str]:
+def _named_splits(
+    ids: Sequence[str],
+    groups: Sequence[str],
+    given: Sequence[str],
+    labels: Iterable[list[int]],
+    *,
+    make_splits: str,
+    seed: int,
+) -> Sequence[str]:
     """The splits of the source, checked; made by patient where the source has none."""
-    if any(builder.splits):
-        if not all(builder.splits):
-            raise InputError(f"{builder.splits.count('')} notes have no split while others have one: give all or none")
-        if len(set(builder.splits)) > MOST_SPLITS:
-            raise InputError(f"{len(set(builder.splits)):,} splits: is that the column of the splits?")
-        check_groups(builder.groups, builder.splits)
-        return builder.splits
+    if any(given):
+        if not all(given):
+            raise InputError(f"{given.count('')} notes have no split while others have one: give all or none")
+        if len(set(given)) > MOST_SPLITS:
+            raise InputError(f"{len(set(given)):,} splits: is that the column of the splits?")
+        check_groups(groups, given)
+        return given
     names = list(SHARES)
     if make_splits == "stratified":
-        labels = [documents.labels_of(row).tolist() for row in range(len(documents))]
-        numbers = stratified_split(builder.ids, builder.groups, labels, SHARES, seed=seed)
+        numbers = stratified_split(ids, groups, list(labels), SHARES, seed=seed)
     else:
-        numbers = random_split(builder.ids, builder.groups, SHARES, seed=seed)
+        numbers = random_split(ids, groups, SHARES, seed=seed)
     return [names[number] for number in numbers]
 
 
-def _numbered(documents: Documents, roles: NDArray[np.int8], builder: Builder) -> Vocab:
-    """The vocabulary of the fitted notes; the tokens of all documents get its numbers, in place."""
-    forms = builder.surfaces.forms()
-    counting = {Role.FIT, Role.UNLABELLED} if builder.recipe.unlabelled_words else {Role.FIT}
-    counts = np.zeros(len(forms), np.int64)
-    for row in np.flatnonzero(np.isin(roles, list(counting))).tolist():
-        np.add.at(counts, documents.tokens_of(row), 1)
-    by_form: dict[str, int] = {}
-    for word, count in zip(forms, counts.tolist(), strict=True):
-        by_form[word] = by_form.get(word, 0) + count
-    vocab = build_vocab(by_form, min_count=builder.recipe.min_count, max_size=builder.recipe.max_vocab)
-    numbers = vocab.numbers
-    new = np.array([numbers.get(word, UNKNOWN) for word in forms], np.int32)
+def _vocab(documents: Sequence[Documents], roles: Sequence[NDArray[np.int8]], builders: Sequence[Builder]) -> Vocab:
+    """The vocabulary of the fitted notes."""
+    recipe, by_form = builders[0].recipe, dict[str, int]()
+    counting = {Role.FIT, Role.UNLABELLED} if recipe.unlabelled_words else {Role.FIT}
+    for part, theirs, builder in zip(documents, roles, builders, strict=True):
+        forms = builder.surfaces.forms()
+        counts = np.zeros(len(forms), np.int64)
+        for row in np.flatnonzero(np.isin(theirs, list(counting))).tolist():
+            np.add.at(counts, part.tokens_of(row), 1)
+        for word, count in zip(forms, counts.tolist(), strict=True):
+            by_form[word] = by_form.get(word, 0) + count
+    return build_vocab(by_form, min_count=recipe.min_count, max_size=recipe.max_vocab)
+
+
+def _number_words(documents: Documents, builder: Builder, vocab: Vocab) -> None:
+    """Give the tokens of documents, which have the numbers of their surfaces, those of the vocabulary, in place."""
+    new = np.array([vocab.numbers.get(word, UNKNOWN) for word in builder.surfaces.forms()], np.int32)
     for first in range(0, len(documents.tokens), CHUNK):
         documents.tokens[first : first + CHUNK] = new[documents.tokens[first : first + CHUNK]]
-    return vocab
 
 
-def _anonymous(groups: Sequence[str]) -> Strings:
+def _anonymous(groups: Sequence[str]) -> list[str]:
     """A patient's identifier has no business in an artifact; a number tells patients apart as well."""
     numbers = {group: str(number) for number, group in enumerate(dict.fromkeys(filter(None, groups)), start=1)}
-    return Strings.of(numbers.get(group, "") for group in groups)
+    return [numbers.get(group, "") for group in groups]

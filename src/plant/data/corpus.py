@@ -128,10 +128,10 @@ class TrainingView:
         return (self.label_counts() / max(1, len(self.documents))).astype(np.float32)
 
 
-def training_view(corpus: Corpus) -> TrainingView:
-    """The only door through which a fitting stage sees a corpus."""
+def training_view(corpus: Corpus, labels: NDArray[np.int64] | None = None) -> TrainingView:
+    """The only door through which a fitting stage sees a corpus; of a shard, with the labels of all fitted notes."""
     documents = take(corpus.documents, np.flatnonzero(corpus.role == Role.FIT))
-    kept = np.unique(documents.labels).astype(np.int64)
+    kept = np.unique(documents.labels).astype(np.int64) if labels is None else labels
     return TrainingView(
         vocab=corpus.vocab,
         codebook=corpus.codebook,

@@ -74,7 +74,8 @@ class Pretrain:
     hidden: Count = 1152
     layers: Count = 3
     epochs: Count = 20
-    batch: Count = 64
+    batch: Count = 64  # streams of text that are read side by side
+    accumulate: Count = 1  # parts of these streams, each with random numbers of its own, whose gradients make an update
     bptt: Count = 80
     learning_rate: Positive = 1e-3
     weight_decay: Amount = 0.01

@@ -1,15 +1,20 @@
 """prepare: a source of notes becomes a corpus; one that was made from the same things is not made again."""
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from plant.data import store
-from plant.data.builder import build_corpus
+from plant.data.builder import build_corpus, build_shards
 from plant.data.corpus import Corpus
 from plant.data.notes import Source, checked
 from plant.data.roles import Plan
+from plant.data.shards import SHARD
 from plant.data.sources import open_source
+from plant.data.sources.files import stem_of
 from plant.data.sources.options import SourceOptions
+from plant.errors import InputError
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, check_apart, check_replaceable, made_folder, read_manifest
 from plant.store.fingerprint import files_digest, fingerprint
@@ -80,9 +85,58 @@ def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progr
     return Made(manifest, new=True)
 
 
+def prepare_shards_once(
+    request: Request, sources: Sequence[str], out: Path, recipe: Recipe, *, progress: Progress = silent
+) -> dict[str, Made]:
+    """Prepare a corpus for each of several sources, under its name at `out`, as if all were one."""
+    names = [stem_of(Path(source)) for source in sources]
+    _check_shards(request.options, names)
+    section = {"request": asdict(request), "prepare": asdict(recipe.prepare)}
+    all_inputs = {"source": digest_of([fingerprint(source) for source in sources]), **_request_inputs(request, recipe)}
+    inputs = {name: {**all_inputs, SHARD: name} for name in names}
+    if all(unchanged(out / name, store.KIND, inputs[name]) for name in names):
+        return {name: Made(read_manifest(out / name), new=False) for name in names}
+    for name in names:
+        check_replaceable(out / name, store.KIND)
+        check_apart(out / name, sources)
+    made = {}
+    with made_folder(out), ExitStack() as stack:
+        places = [stack.enter_context(temporary_folder(out / name)) for name in names]
+        opened = [open_source(source, options=request.options, progress=progress) for source in sources]
+        seen: set[bytes] = set()  # ids differ in all sources
+        corpora = build_shards(
+            [checked(source.notes(), seen=seen) for source in opened],
+            opened[0].codebook,
+            recipe.prepare,
+            plan=request.plan,
+            make_splits=request.make_splits,
+            workspaces=places,
+            totals=[source.total for source in opened],
+            progress=progress,
+        )
+        for name, corpus, source in zip(names, corpora, opened, strict=True):
+            manifest = store.save_corpus(corpus, out / name, recipe=section, inputs=inputs[name], source=source)
+            made[name] = Made(manifest, new=True)
+    return made
+
+
+def _check_shards(options: SourceOptions, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise InputError("two of the sources have the same name: rename one")
+    if options.label_set != "full" or options.min_code_count is not None:
+        raise InputError(
+            "codes of several sources are not counted before they are read: leave --label-set and "
+            "--min-code-count away, or name a folder that holds all"
+        )
+
+
 def inputs_of(request: Request, recipe: Recipe) -> dict[str, str]:
     """All that decides what a prepared corpus holds."""
+    return {"source": fingerprint(request.source), **_request_inputs(request, recipe)}
+
+
+def _request_inputs(request: Request, recipe: Recipe) -> dict[str, str]:
     section = {"request": asdict(request), "prepare": asdict(recipe.prepare)}
     options = request.options
     named = files_digest((options.codebook, options.codes_file, options.splits))
-    return {"source": fingerprint(request.source), "request": digest_of(section), **named}
+    return {"request": digest_of(section), **named}

@@ -15,6 +15,7 @@ from plant.nn.language.store import KIND, language_model_from, load_language_mod
 from plant.recipe.schema import Pretrain
 from plant.steps.step import Step, Work
 from plant.steps.texts import FurtherText, needs_text, text_to_learn, text_to_measure
+from plant.steps.together import shares_streams
 from plant.store.artifact import Manifest, open_artifact
 from plant.store.checks import check_count, check_epochs, well_formed
 from plant.store.keeper import Kind
@@ -23,6 +24,7 @@ from plant.train.language_model import LanguageModelEpoch, train_language_model
 from plant.train.loop import Runtime
 from plant.train.seed import seeded
 from plant.train.streams import Text, text_of
+from plant.train.together import ALONE, Together
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,11 @@ class Start:
         return load_language_model(self.model) if self.model else None
 
 
+def _together(work: Work, section: Pretrain) -> Together:
+    together = work.settings.together
+    return together if together is not None and shares_streams(section, together) else ALONE
+
+
 def pretrain_step(
     further: FurtherText = FurtherText(),  # noqa: B008  # frozen
     start: Start = Start(),  # frozen
@@ -149,7 +156,7 @@ def pretrain_step(
             more=text_to_learn(work, section, further),
             dev=text_to_measure(work, section),
             start=start.load(section),
-            runtime=Runtime(work.checkpoint, work.settings.device, log, work.progress),
+            runtime=Runtime(work.checkpoint, work.settings.device, log, work.progress, _together(work, section)),
         )
 
     return Step(

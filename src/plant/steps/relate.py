@@ -1,7 +1,7 @@
 """relate: from fitted notes, and the names of labels, to the tokens that say most about each label."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import TrainingView
 from plant.data.mentions import mined_mentions
+from plant.data.shards import ShardedCorpus
 from plant.recipe.schema import Relate
-from plant.relevance.counts import Incidence, PairCounts, count, incidence, label_blocks, token_type
+from plant.relevance.counts import Incidence, PairCounts, count, incidence, joined, label_blocks, token_type
 from plant.relevance.mutual_information import Form, best_tokens
 from plant.relevance.pooled import of_labels
 from plant.relevance.relevance import Relevance
@@ -48,12 +49,39 @@ def relate(
     find: Find | None = None,
 ) -> Relevance:
     """The best tokens of every label; the result does not depend on the number of threads, nor on who finds them."""
-    found = incidence(view.documents, n_tokens=len(view.vocab), n_labels=len(view.codes))
+    return relate_views([view], recipe, progress, find=find or in_threads(threads))
+
+
+def relate_views(
+    views: Iterable[TrainingView], recipe: Relate, progress: Progress = silent, *, find: Find | None = None
+) -> Relevance:
+    """The same of notes that come in shards, one after the other, as if they had come as one."""
+    parts: list[Incidence] = []
+    named: dict[int, set[int]] = {}
+    for view in views:
+        parts.append(incidence(view.documents, n_tokens=len(view.vocab), n_labels=len(view.codes)))
+        if recipe.named:
+            named = named or _tokens_of_names(view.vocab, view.codebook, view.codes)
+            for words, label in mined_mentions(view) if recipe.marked else ():
+                named[label].update(words)
+    found = joined(parts) if len(parts) > 1 else parts[0]
+    naming = {label: sorted(words) for label, words in named.items()}
+    return _related(found, view.codes, naming, recipe, find or in_threads(), progress)
+
+
+def _related(
+    found: Incidence,
+    codes: tuple[str, ...],
+    named: Mapping[int, list[int]],
+    recipe: Relate,
+    find: Find,
+    progress: Progress,
+) -> Relevance:
     keep = min(recipe.keep, found.n_tokens)
     tokens = np.zeros((found.n_labels, keep), dtype=token_type(found.n_tokens))
     scores = np.zeros((found.n_labels, keep), dtype=np.float32)
-    named, done = _naming_tokens(view, recipe) if recipe.named else {}, 0
-    for labels, best, worth in (find or in_threads(threads))(found, label_blocks(found), recipe.form, keep):
+    done = 0
+    for labels, best, worth in find(found, label_blocks(found), recipe.form, keep):
         tokens[labels.start : labels.stop], scores[labels.start : labels.stop] = best, worth
         for label in labels:
             if label in named:
@@ -61,7 +89,7 @@ def relate(
         done += len(labels)
         progress("relate", done, found.n_labels)
     return Relevance(
-        codes=view.codes,
+        codes=codes,
         tokens=tokens,
         scores=scores,
         label_counts=np.diff(found.document_starts),
@@ -110,12 +138,16 @@ def relate_step(find: Find | None = None) -> Step:
 RELATE = relate_step()
 
 
-def _naming_tokens(view: TrainingView, recipe: Relate) -> dict[int, list[int]]:
-    """The tokens of each label's names, and of the words that coders marked for it."""
-    named = _tokens_of_names(view.vocab, view.codebook, view.codes)
-    for words, label in mined_mentions(view) if recipe.marked else ():
-        named[label].update(words)
-    return {label: sorted(words) for label, words in named.items()}
+def relate_shards_step(find: Find | None = None) -> Step:
+    """The same step from a corpus in shards, of which one at a time is looked at."""
+
+    def make(work: Work) -> Named[Relevance]:
+        corpus: ShardedCorpus = work["shards"]
+        relevance = relate_views(corpus.views(), work.section(Relate), work.progress, find=find)
+        first = corpus.shards[0]
+        return Named(relevance, name_files(first.vocab, first.codebook, corpus.codes))
+
+    return Step("relevance", make, always("shards"), sections=("relate",), kind=RELEVANCE)
 
 
 def _tokens_of_names(vocab: Vocab, codebook: CodeBook, codes: Sequence[str]) -> dict[int, set[int]]:

@@ -21,7 +21,8 @@ from plant.steps.names import WITHOUT, Languages, decide, foreign_names, in_doub
 from plant.steps.predict import PREDICT
 from plant.steps.prepare import Made, Request, inputs_of, prepare_once
 from plant.steps.processes import cores
-from plant.steps.step import Root, Walk, WalkSettings, planned, walk
+from plant.steps.step import Root, WalkSettings, planned, walk
+from plant.steps.together import is_kept, shared_language_models, train_language_models
 from plant.store.artifact import atomic_files, check_apart, read_manifest
 from plant.store.keeper import LOOK, Following, InFolder, Notify, Shared, named_by, unchanged, unheard
 from plant.systems.card import card_files, card_of
@@ -87,7 +88,8 @@ def run(
         recipe = _decided(corpus, recipe, out, settings, made.manifest.digest, notify)
     plan = [*plan_of(recipe), planned(PREDICT, recipe)]
     steps = walk(plan, {"corpus": Root(corpus, made.manifest.digest)}, settings)
-    _is_done(steps, together)
+    if not is_kept(steps, "coder", together):
+        train_language_models(steps, "coder")
     coder, reported = steps["coder"], (corpus.role == Role.REPORT).any()
     keeper.drop_checkpoints()
     predictions = steps["predictions"] if reported else None
@@ -107,26 +109,19 @@ def assist(
         time.sleep(LOOK)
     corpus, keeper = load_corpus(folder), InFolder(out)
     leader = Shared(shared, keeper, own=("coder", "predictions")) if shared else keeper
-    settings = WalkSettings(Following(leader, helps=("coder",)), device, together=together)
+    settings = WalkSettings(leader, device, together=together)
     if in_doubt(corpus, recipe):
         _check_decided(together)
     steps = walk(plan_of(recipe), {"corpus": Root(corpus, read_manifest(folder).digest)}, settings)
-    if not _is_done(steps, together):
+    helps = ("coder", *(steps.plan[name].folder for name in shared_language_models(steps)))
+    steps = replace(steps, settings=replace(settings, keeper=Following(leader, helps)))
+    if not is_kept(steps, "coder", together):
+        train_language_models(steps, "coder")
         steps["coder"]
 
 
 def _corpus_folder(request: Request, recipe: Recipe, out: Path, shared: Path | None) -> Path:
     return shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
-
-
-def _is_done(steps: Walk, together: "Together | None") -> bool:
-    """Whether the coder is there, as the first process sees it: all must know whether there is something to train."""
-    if together is None or together.size == 1:
-        return False
-    one = steps.plan["coder"]
-    assert one.step.kind is not None
-    found = together.rank == 0 and steps.settings.keeper.has(one.folder, steps.origin("coder"), one.step.kind)
-    return together.totals([float(found)])[0] > 0
 
 
 def _check_decided(together: "Together | None") -> None:

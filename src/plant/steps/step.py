@@ -170,7 +170,7 @@ class Walk:
 
     def ahead(self, names: Sequence[str]) -> None:
         """Make the steps on the way to some things that may be made apart, in processes side by side."""
-        found = dict.fromkeys(one.name for name in names for one in self._missing(name) if one.step.apart)
+        found = dict.fromkeys(one.name for name in names for one in self.missing(name) if one.step.apart)
         if self.settings.processes < 2 or len(found) < 2:
             return
         for need in dict.fromkeys(need for name in found for need in self.plan[name].needs.values()):
@@ -179,13 +179,13 @@ class Walk:
         jobs = [partial(quiet.__getitem__, name) for name in found]
         side_by_side(jobs, processes=self.settings.processes, progress=self.settings.progress)
 
-    def _missing(self, name: str) -> Iterator[Planned]:
+    def missing(self, name: str) -> Iterator[Planned]:
         """The steps from a thing backwards, up to those whose things are there."""
         if name in self.given or self._is_kept(self.plan[name]):
             return
         yield self.plan[name]
         for need in self.plan[name].needs.values():
-            yield from self._missing(need)
+            yield from self.missing(need)
 
     def _is_kept(self, one: Planned) -> bool:
         kind = one.step.kind if one.step.kept(one.recipe) else None

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,12 +16,14 @@ from typing import Any
 
 import plant
 from plant.errors import ArtifactError, InputError, quoted_path, reads_like_a_name
+from plant.store.remote import Remote, address_of, is_remote, opened
 from plant.store.safetensors import Array, read_tensors, write_tensors
-from plant.store.temporary import OLD, temporary_file, temporary_folder
+from plant.store.temporary import OLD, cache_folder, temporary_file, temporary_folder
 
 FORMAT = 1
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
 TRIES, PAUSE = 20, 0.02  # of writers of one folder that get in each other's way, and seconds between, at most
+UNFINISHED = "unfinished"  # an object beside those of an artifact whose manifest is not there yet
 SEAL = "seal"  # of the manifest: a digest of all that it says; folders of earlier versions have none
 
 
@@ -85,7 +88,7 @@ def save_artifact(
     """
     path = Path(path)
     check_replaceable(path, kind)
-    with _folder_in_the_making(path) as folder:
+    with _uploaded_folder(path) if is_remote(path) else _folder_in_the_making(path) as folder:
         write_tensors(folder / TENSORS, tensors)
         for name, text in {**(files or {}), **(beside or {})}.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -97,24 +100,36 @@ def save_artifact(
 
 
 def open_artifact(path: Path | str, kind: str | None = None) -> Artifact:
-    """Open an artifact after checking its kind, its format and the digest of every file."""
-    path = Path(path)
+    """Open an artifact after checking its kind, its format and the digest of every file; one of a store is copied."""
+    path = local_artifact(path)
     manifest = read_manifest(path, kind)
+    _check_digests(path, manifest)
+    return Artifact(path, manifest, read_tensors(path / TENSORS) if TENSORS in manifest.files else {})
+
+
+def _check_digests(path: Path, manifest: Manifest) -> None:
     for name, digest in manifest.files.items():
         if Path(name).name != name or (path / name).is_symlink() or not (path / name).is_file():
             raise ArtifactError(f"{path}: file {name!r} of the manifest is missing or not a plain file")
         if _digest_now(path / name) != digest:
             raise ArtifactError(f"{path}: {name} is damaged (its digest differs from the manifest's); make it again")
-    return Artifact(path, manifest, read_tensors(path / TENSORS) if TENSORS in manifest.files else {})
 
 
 def read_manifest(path: Path | str, kind: str | None = None) -> Manifest:
     """The manifest alone, checked for kind and format."""
-    path = Path(path)
-    if not (path / MANIFEST).is_file():
-        what = "is not an artifact of plant (no manifest.json)" if path.exists() else "does not exist"
-        raise ArtifactError(f"{quoted_path(path)} {what}" + (f"; expected a {kind}" if kind else ""))
-    manifest = _parsed_manifest(path)
+    expected = f"; expected a {kind}" if kind else ""
+    if is_remote(path):
+        with _copied_manifest(opened(path)) as copied:
+            if copied is None:
+                raise ArtifactError(f"{quoted_path(address_of(path))} is not an artifact of plant{expected}")
+            manifest = _parsed_manifest(copied)
+        path = address_of(path)
+    else:
+        path = Path(path)
+        if not (path / MANIFEST).is_file():
+            what = "is not an artifact of plant (no manifest.json)" if path.exists() else "does not exist"
+            raise ArtifactError(f"{quoted_path(path)} {what}{expected}")
+        manifest = _parsed_manifest(path)
     if kind is not None and manifest.kind != kind:
         own = manifest.kind if reads_like_a_name(manifest.kind) else "thing of no known kind"
         raise ArtifactError(f"{path} is a {own}, not a {kind}")
@@ -132,6 +147,11 @@ def is_artifact(path: Path | str, kind: str) -> bool:
 
 def check_replaceable(path: Path, kind: str) -> None:
     """Refuse a target that holds anything but an older artifact of the same kind."""
+    if is_remote(path):
+        names = opened(path).names()
+        if names and UNFINISHED not in names and not is_artifact(path, kind):
+            raise InputError(f"{address_of(path)} exists with other content: choose another --out, or empty it")
+        return
     if not path.is_symlink() and (path / MANIFEST).is_file():
         with suppress(_ReplacedError):  # by another writer of the same
             _parsed_manifest(path)  # a damaged one is told as such: nobody may lose what is not known
@@ -157,7 +177,17 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def atomic_files(paths: Sequence[Path | str]) -> Iterator[list[Path]]:
-    """Temporary names beside several files, which take their places together once all are written."""
+    """Temporary names beside several files, which take their places together once all are written.
+
+    What goes to an object store is written here first, and copied there when the block ends well.
+    """
+    if any(map(is_remote, paths)):
+        with tempfile.TemporaryDirectory(prefix="plant-") as place:
+            temporaries = [Path(place) / str(number) for number, _ in enumerate(paths)]
+            yield temporaries
+            for temporary, path in zip(temporaries, paths, strict=True):
+                opened(path).put(temporary)
+        return
     targets = [_file_to_write(Path(path)) for path in paths]
     with ExitStack() as stack:
         for folder in dict.fromkeys(target.parent for target in targets):
@@ -187,6 +217,9 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 @contextmanager
 def made_folder(path: Path) -> Iterator[Path]:
     """A folder for output; where the block fails, the folders that were made for it and are empty go again."""
+    if is_remote(path):  # where there are none
+        yield path
+        return
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     try:
@@ -202,6 +235,8 @@ def check_apart(out: Path | str, sources: Iterable[Path | str]) -> None:
     """Refuse output that would take the place of its own input, or would lie among the files of a corpus."""
     target = Path(os.path.realpath(out))
     for source in map(Path, sources):
+        if is_remote(source) and is_remote(out) and f"{address_of(out)}/".startswith(f"{address_of(source)}/"):
+            raise InputError(f"{address_of(out)} lies in {address_of(source)}, which is read: choose another --out")
         place = Path(os.path.realpath(source))
         if place.is_dir() and place in (target, *target.parents):
             raise InputError(f"{quoted_path(out)} lies in {quoted_path(source)}, which is read: choose another --out")
@@ -217,6 +252,66 @@ def _file_to_write(path: Path) -> Path:
     if target.exists() and not target.is_file():
         raise InputError(f"{quoted_path(path)} is no plain file: choose another name")
     return target
+
+
+def local_artifact(path: Path | str) -> Path:
+    """The folder of an artifact; one of an object store is copied to a cache, once for the same content."""
+    if not is_remote(path):
+        return Path(path)
+    found, address = opened(path), address_of(path)
+    with _copied_manifest(found) as copied:
+        if copied is None:
+            raise ArtifactError(f"{quoted_path(address)} is not an artifact of plant (no {MANIFEST})")
+        manifest, place = _parsed_manifest(copied), cache_folder() / "artifacts" / file_digest(copied / MANIFEST)
+        if not (place / MANIFEST).is_file():
+            with _folder_in_the_making(place) as folder:
+                for name in manifest.files:
+                    if Path(name).name != name:
+                        raise ArtifactError(f"{address}: file {name!r} of the manifest is not a plain file")
+                    found.child(name).fetch(folder / name)
+                shutil.copyfile(copied / MANIFEST, folder / MANIFEST)
+                _check_digests(folder, manifest)
+    return place
+
+
+@contextmanager
+def _copied_manifest(found: Remote) -> Iterator[Path | None]:
+    """A folder with the manifest of an artifact in a store; None where there is none."""
+    with tempfile.TemporaryDirectory(prefix="plant-") as folder:
+        if not found.child(MANIFEST).is_file():
+            yield None
+            return
+        found.child(MANIFEST).fetch(Path(folder) / MANIFEST)
+        yield Path(folder)
+
+
+@contextmanager
+def _uploaded_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder that is copied to an address when the block ends well."""
+    with tempfile.TemporaryDirectory(prefix="plant-") as name:
+        yield Path(name)
+        upload_artifact(Path(name), path)
+
+
+def upload_artifact(folder: Path, path: Path | str) -> None:
+    """Copy an artifact to an object store, its manifest last: without one, nothing is there.
+
+    One that holds the same is left; one that is replaced is gone while the new one comes.
+    """
+    found, mine = opened(path), (folder / MANIFEST).read_bytes()
+    earlier = found.names()
+    if MANIFEST in earlier and UNFINISHED not in earlier and found.child(MANIFEST).read() == mine:
+        return
+    names = sorted(file.name for file in folder.iterdir() if file.is_file() and file.name != MANIFEST)
+    with tempfile.NamedTemporaryFile(prefix="plant-") as mark:
+        found.child(UNFINISHED).put(Path(mark.name))
+    found.child(MANIFEST).delete()
+    for name in names:
+        found.child(name).put(folder / name)
+    for name in set(earlier) - {*names, MANIFEST, UNFINISHED}:
+        found.child(name).delete()
+    found.child(MANIFEST).put(folder / MANIFEST)
+    found.child(UNFINISHED).delete()
 
 
 @contextmanager

@@ -146,7 +146,7 @@ class Following:
     helps: tuple[str, ...]
 
     def once(self, name: str, origin: Origin, make: Callable[[], Thing], kind: Kind[Thing]) -> Thing:
-        if name in self.helps:
+        if name in self.helps and not self.leader.has(name, origin, kind):
             return make()
         while not self.leader.has(name, origin, kind):
             time.sleep(LOOK)

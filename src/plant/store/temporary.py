@@ -12,6 +12,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from plant.errors import InputError
+from plant.store.remote import address_of, is_remote
+
 OLD = ".old"  # what steps aside for a folder that takes its place
 FORGOTTEN = 24 * 3600.0  # seconds without a change after which a writer of another machine is taken for dead
 WRITER = re.compile(r"\.(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-[^.]+\.tmp(\.[a-z]+)?")
@@ -21,6 +24,7 @@ TEMPORARY = re.compile(r"\..+\.tmp(\.[a-z]+)?")
 @contextmanager
 def temporary_file(target: Path) -> Iterator[Path]:
     """An empty file beside `target`, which is gone when the block ends unless it was moved."""
+    _check_here(target)
     sweep(target)
     handle, name = tempfile.mkstemp(prefix=_prefix(target), suffix=".tmp", dir=target.parent)
     os.close(handle)
@@ -33,12 +37,27 @@ def temporary_file(target: Path) -> Iterator[Path]:
 @contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
     """An empty folder beside `target`, which is gone with all it holds when the block ends unless it was moved."""
+    _check_here(target)
     sweep(target)
     folder = Path(tempfile.mkdtemp(prefix=_prefix(target), suffix=".tmp", dir=target.parent))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_here(target: Path) -> None:
+    """Refuse an object store where files grow in place: its objects cannot."""
+    if is_remote(target):
+        raise InputError(
+            f"{address_of(target)}: this command works in folders of this machine, copy what it made there"
+        )
+
+
+def cache_folder() -> Path:
+    """Where what can be made or copied again is kept: $PLANT_CACHE, by itself the user's."""
+    named = os.environ.get("PLANT_CACHE", "")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plant"
 
 
 def sweep(target: Path) -> None:

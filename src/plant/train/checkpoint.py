@@ -1,7 +1,7 @@
 """Checkpoints: everything a killed run needs to go on to the same numbers, in one atomic file without pickle."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,19 @@ class Checkpoint:
     state: Mapping[str, Any]
 
 
-def save_checkpoint(path: Path | str, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Write a checkpoint; a crash in between leaves the older one whole."""
+def save_checkpoint(
+    path: Path | str,
+    tensors: Mapping[str, Tensor],
+    state: Mapping[str, Any],
+    *,
+    wait: Callable[[], None] = lambda: None,
+) -> None:
+    """Write a checkpoint; a crash in between leaves the older one whole. `wait` is called before it takes its place."""
     arrays = {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
     arrays[STATE] = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
     with atomic_file(path) as temporary:
         write_tensors(temporary, arrays)
+        wait()
 
 
 def load_checkpoint(path: Path | str) -> Checkpoint | None:
@@ -82,12 +89,13 @@ def save_training(
     *,
     optimizer: Optimizer,
     fingerprint: str = "",
+    wait: Callable[[], None] = lambda: None,
 ) -> None:
     """Write the tensors of each part and of the optimizer; random numbers follow from the seed, epoch and step."""
     tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
     of_optimizer, groups = pack_optimizer(optimizer)
     about = {"groups": groups, "fingerprint": fingerprint, "format": FORMAT}
-    save_checkpoint(path, {**tensors, **of_optimizer}, {**state, **about})
+    save_checkpoint(path, {**tensors, **of_optimizer}, {**state, **about}, wait=wait)
 
 
 def resume_training(path: Path | str | None, *parts: str, optimizer: Optimizer, fingerprint: str = "") -> Saved | None:

@@ -1,6 +1,6 @@
 """Training a classifier: phases that unfreeze it, early stopping on the choosing notes, and the best weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -35,6 +35,8 @@ class Notes:
     choosing: Documents
     n_labels: int
     judge: Judge
+    judged: int | None = None  # how many labels the judge sees, where they are more: those of all processes, ...
+    widened: Callable[[NDArray[np.float32]], NDArray[np.float32]] = lambda rows: rows  # ... and how they get there
 
 
 def train_classifier(
@@ -159,18 +161,19 @@ class _ClassifierTask:
 
         def predict(rows: NDArray[np.intp]) -> NDArray[np.float32]:
             logits = self.classifier(collate(documents, rows).to(self.runtime.device)).logits
-            return torch.sigmoid(logits).cpu().numpy()
+            return self.notes.widened(torch.sigmoid(logits).cpu().numpy())
 
+        n_labels = self.notes.judged or self.notes.n_labels
         turns, others = count(), self.runtime.together
 
         def share(rows: NDArray[np.intp]) -> NDArray[np.float32]:
             mine = next(turns) % others.size == others.rank
-            return predict(rows) if mine else np.zeros((len(rows), self.notes.n_labels), np.float32)
+            return predict(rows) if mine else np.zeros((len(rows), n_labels), np.float32)
 
-        if not are_many(len(documents), self.notes.n_labels):
-            size, n_labels = self.recipe.batch, self.notes.n_labels
+        if not are_many(len(documents), n_labels):
+            size = self.recipe.batch
             return others.gathered(predict_in_batches(share, documents, n_labels=n_labels, size=size))
-        few = prediction_batches(documents, size=min(self.recipe.batch, together(self.notes.n_labels)))
+        few = prediction_batches(documents, size=min(self.recipe.batch, together(n_labels)))
         return best_scores(((rows, predict(rows)) for rows in few), Lists(documents.labels, documents.label_starts))
 
     def validate(self, state: State[ClassifierEpoch]) -> ClassifierEpoch:

@@ -88,7 +88,7 @@ class Task(Protocol[Batch, Record]):
         ...
 
     def state_dicts(self) -> StateDicts:
-        """The tensors that a checkpoint keeps, besides those of the optimizer."""
+        """The tensors that a checkpoint keeps, besides those of the optimizer; all processes of a training ask."""
         ...
 
     def load_state_dicts(self, saved: StateDicts) -> None:
@@ -220,7 +220,7 @@ class _Training(Generic[Batch, Record]):
         self.runtime.together.sum_gradients(self._parameters(), micro_batches=micro_batches)
         self.statistics.update(self.runtime.together, micro_batches=micro_batches)
         if clip is not None:
-            nn.utils.clip_grad_norm_(self._parameters(), clip)
+            self.runtime.together.clip(self._parameters(), clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -241,12 +241,20 @@ class _Training(Generic[Batch, Record]):
             self.best_weights = {name: tensor.clone() for name, tensor in self.task.model.state_dict().items()}
 
     def _save_if_due(self) -> None:
-        path, minutes = self.runtime.checkpoint, (time.monotonic() - self.saved_at) / 60
-        if path is None or minutes < self.trainer.checkpoint_minutes or self.runtime.together.rank > 0:
+        path = self.runtime.checkpoint
+        if path is None or not self._is_due():
             return
         tensors, optimizer = {**self.task.state_dicts(), BEST: self.best_weights}, self.task.optimizer
-        save_training(path, tensors, asdict(self.state), optimizer=optimizer, fingerprint=self.fingerprint)
+        if self.runtime.together.rank == 0:
+            wait, about = self.runtime.together.wait, asdict(self.state)
+            save_training(path, tensors, about, optimizer=optimizer, fingerprint=self.fingerprint, wait=wait)
         self.saved_at = time.monotonic()
+
+    def _is_due(self) -> bool:
+        """Whether the clock of the first process says so; all are told, since each may hold a part of what is kept."""
+        together, minutes = self.runtime.together, (time.monotonic() - self.saved_at) / 60
+        due = together.rank == 0 and minutes >= self.trainer.checkpoint_minutes
+        return together.totals([float(due)])[0] > 0
 
     def _resume(self) -> None:
         optimizer, names = self.task.optimizer, (*self.task.state_dicts(), BEST)

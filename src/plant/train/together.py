@@ -34,12 +34,25 @@ class Together(Protocol):
     @property
     def size(self) -> int: ...
 
+    @property
+    def by_labels(self) -> bool:
+        """Whether processes share the labels of a decoder, and not the micro-batches of an update."""
+        ...
+
     def computed(self, number: int, parameters: Sequence[nn.Parameter]) -> None:
         """Say that the gradients of a micro-batch were added, by its number within the update."""
         ...
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter], *, micro_batches: int) -> None:
         """Give every process the gradients of the whole update; one that is None everywhere stays None."""
+        ...
+
+    def clip(self, parameters: Sequence[nn.Parameter], most: float) -> None:
+        """Shorten the gradient of all parameters, wherever they are, to a norm of at most that."""
+        ...
+
+    def wait(self) -> None:
+        """Called before a checkpoint takes its place: where it is in parts, all are written then."""
         ...
 
     def totals(self, values: Sequence[float]) -> list[float]:
@@ -57,9 +70,16 @@ class Alone:
 
     rank: int = 0
     size: int = 1
+    by_labels: bool = False
 
     def computed(self, number: int, parameters: Sequence[nn.Parameter]) -> None:
         """The gradients are where they belong."""
+
+    def clip(self, parameters: Sequence[nn.Parameter], most: float) -> None:
+        nn.utils.clip_grad_norm_(parameters, most)
+
+    def wait(self) -> None:
+        """There is nobody to wait for."""
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter], *, micro_batches: int) -> None:
         """They are summed already."""
@@ -85,6 +105,7 @@ class Ranked:
     rank: int
     size: int
     exact: bool = False
+    by_labels: bool = False
     kept: dict[int, list[Tensor | None]] = field(default_factory=dict)  # of this update, by micro-batch
 
     def computed(self, number: int, parameters: Sequence[nn.Parameter]) -> None:
@@ -104,6 +125,12 @@ class Ranked:
                 summed[place] = _added(summed[place], parameter.grad)
         for parameter, gradient in zip(parameters, summed, strict=True):
             parameter.grad = gradient
+
+    def clip(self, parameters: Sequence[nn.Parameter], most: float) -> None:
+        nn.utils.clip_grad_norm_(parameters, most)
+
+    def wait(self) -> None:
+        """The first process alone writes."""
 
     def totals(self, values: Sequence[float]) -> list[float]:
         found = torch.tensor(list(values), dtype=torch.float64, device=_device())
@@ -147,7 +174,7 @@ def is_ranked() -> bool:
 
 
 @contextmanager
-def ranked(device: str = "cpu", *, exact: bool = False) -> Iterator[Together]:
+def ranked(device: str = "cpu", *, exact: bool = False, by_labels: bool = False) -> Iterator[Together]:
     """This process among those that torchrun started; alone where nobody did."""
     if not is_ranked():
         yield ALONE
@@ -159,7 +186,7 @@ def ranked(device: str = "cpu", *, exact: bool = False) -> Iterator[Together]:
     if mine:
         distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
     try:
-        yield Ranked(distributed.get_rank(), distributed.get_world_size(), exact)
+        yield Ranked(distributed.get_rank(), distributed.get_world_size(), exact, by_labels)
     finally:
         if mine:
             distributed.destroy_process_group()
@@ -172,10 +199,11 @@ def _check_restarts() -> None:
         raise InputError(f"torchrun would hang after a restart: set {OWN_STORE}=1 on all machines, or --max-restarts 0")
 
 
-def check_size(together: Together, accumulate: int) -> None:
+def check_size(together: Together, accumulate: int, otherwise: str = "") -> None:
     """Refuse more processes than there are micro-batches in an update: some would only wait."""
     if together.size > accumulate:
+        classifier = f"--set fit.accumulate={together.size} (a smaller fit.batch keeps the size of the update)"
         raise InputError(
             f"{together.size} processes share the micro-batches of an update, of which this training has {accumulate}: "
-            f"take fewer, or --set fit.accumulate={together.size} (a smaller fit.batch keeps the size of the update)"
+            f"take fewer, or {otherwise or classifier}"
         )

@@ -1,0 +1,80 @@
+"""Processes of a Ray cluster that train one model together, placed and restarted by Ray Train."""
+
+import json
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import plant.errors
+from plant.cluster.launch import RESTARTS
+from plant.cluster.on_ray import OnRay, on_ray
+from plant.cluster.pool import Call
+from plant.cluster.told import Told, told
+from plant.errors import InputError, PlantError
+from plant.store.artifact import atomic_file, made_folder
+
+KEPT = ".ray-train"  # what Ray keeps of its own accord, as long as it works
+WORDS = ".said.json"  # what a process said that a user can mend: it is not tried again
+PATIENCE = 1800  # seconds for the slowest process, as of `ranked`
+
+
+def train_on_ray(part: Call, address: str, *, workers: int | None, most: int, out: Path) -> None:
+    """Let `part` be carried out by each of so many processes of a cluster; a killed one starts all again.
+
+    Results come from the folder `out`, which all nodes see; nothing else comes back but what a user can mend.
+    """
+    if address.startswith("ray://"):
+        raise InputError("processes that train together are started from a node of the cluster: --cluster auto")
+    with on_ray(address, workers=workers) as pool, made_folder(out):
+        pool.check_sees(out)
+        words = out.resolve() / WORDS
+        words.unlink(missing_ok=True)
+        try:
+            _fit(pool, part, workers or min(most, pool.places()), words)
+            if words.is_file():
+                Told(**json.loads(words.read_text(encoding="utf-8"))).value()
+        finally:
+            words.unlink(missing_ok=True)
+            shutil.rmtree(out / KEPT, ignore_errors=True)
+
+
+def _fit(pool: OnRay, part: Call, processes: int, words: Path) -> None:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    if processes > (room := pool.places()):
+        raise InputError(f"the cluster has room for {room} processes of one core, not for {processes}: take fewer")
+    gpus = float(pool.ray.cluster_resources().get("GPU", 0.0)) >= processes
+    trainer = TorchTrainer(
+        one_process,
+        train_loop_config={"part": part, "folder": os.getcwd(), "words": str(words)},
+        scaling_config=ScalingConfig(num_workers=processes, use_gpu=gpus, resources_per_worker={"CPU": 1}),
+        torch_config=TorchConfig(timeout_s=PATIENCE),
+        run_config=RunConfig(
+            name="run", storage_path=str(words.parent / KEPT), failure_config=FailureConfig(max_failures=RESTARTS)
+        ),
+    )
+    try:
+        trainer.fit()
+    except Exception as error:  # of any kind that Ray has; what it says may quote what a worker said
+        if not words.is_file():
+            raise InputError(
+                f"processes of the cluster ended, {RESTARTS + 1} times in all ({type(error).__name__}): Ray's logs "
+                "tell why; run the same command to go on"
+            ) from error
+
+
+def one_process(about: dict[str, Any]) -> None:
+    """What Ray calls in each process, once more after a kill; an error that a user can mend is written down."""
+    words = Path(about["words"])
+    if words.exists():
+        return  # said by a process of the group before: the same would be said again
+    os.chdir(about["folder"])
+    said = told(about["part"])
+    kind = getattr(plant.errors, said.kind, None)
+    if isinstance(kind, type) and issubclass(kind, PlantError):
+        with atomic_file(words) as temporary:
+            temporary.write_text(json.dumps(asdict(said)), encoding="utf-8")
+    said.value()
