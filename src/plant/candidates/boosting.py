@@ -24,7 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from plant.errors import ArtifactError
-from plant.store.checks import check_length, check_numbers, check_shape, check_starts
+from plant.store.checks import check_finite, check_length, check_numbers, check_shape, check_starts
 from plant.types import Progress, silent
 
 MOST_BINS = 255
@@ -135,6 +135,9 @@ def _check(trees: Trees) -> None:
     inner = np.flatnonzero(trees.feature >= 0)
     for name, kinds in (("threshold", "f"), ("value", "f"), ("gain", "f"), ("missing_left", "b")):
         check_shape(name, getattr(trees, name), (nodes,), kinds)
+    check_finite({"value": trees.value, "gain": trees.gain})
+    if bool(np.isnan(trees.threshold).any()):  # infinite where missing values are parted from all others
+        raise ArtifactError("threshold of the folder has values that are no numbers: make it again")
     for name in ("left", "right"):
         check_length(name, getattr(trees, name), nodes)
     for name in ("left", "right"):

@@ -43,6 +43,12 @@ def check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...], kinds: s
         raise ArtifactError(f"{name} of the folder has another shape or type than it must have: make it again")
 
 
+def check_shares(name: str, array: NDArray[Any]) -> None:
+    """Refuse shares below 0 or above 1: probabilities are made of them."""
+    if array.size and not (float(array.min()) >= 0 and float(array.max()) <= 1):
+        raise ArtifactError(f"{name} of the folder has shares below 0 or above 1: make it again")
+
+
 def check_finite(tensors: Mapping[str, NDArray[Any]]) -> None:
     """Refuse weights one of which is no number: all that is computed with them would be none."""
     for name, array in tensors.items():

@@ -22,7 +22,7 @@ from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.recipe import schema
-from plant.store.checks import check_length, check_numbers, check_starts
+from plant.store.checks import check_length, check_numbers, check_shares, check_starts
 from plant.store.ragged import Ragged
 from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem, under
 from plant.text.folding import fold
@@ -252,6 +252,7 @@ def unpack_dictionary(packed: PackedSystem, known: Known) -> DictionarySystem:
     """The system that `pack` took apart."""
     layers = tuple(_unpacked(under(packed.arrays, f"layer{number}.")) for number in range(packed.options["layers"]))
     check_length("frequencies", packed.arrays["frequencies"], len(known.codes), finite=True)
+    check_shares("frequencies", packed.arrays["frequencies"])
     for layer in layers:
         check_numbers("labels", layer.labels, len(known.codes))
         check_numbers("wording", layer.wording, len(layer.wordings))
