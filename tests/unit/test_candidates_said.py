@@ -33,8 +33,9 @@ def test_what_is_heard_of_labels_are_their_scores_and_ranks(scores: list[float])
 
 def test_looks_are_shared_out_to_the_spans_that_they_met() -> None:
     found = looks((3, 0, 8, 0.5), (3, 20, 30, 0.25), (5, 0, 8, 1.0))
-    labels, starts, ends = np.array([3, 3, 3, 5, 7]), np.array([4, 0, 10, 25, 0]), np.array([9, 40, 20, 30, 8])
-    np.testing.assert_array_equal(found.shares(labels, starts, ends), np.float32([0.5, 0.75, 0, 0, np.nan]))
+    labels = np.array([3, 3, 3, 3, 5, 7])
+    starts, ends = np.array([4, 0, 10, 8, 25, 0]), np.array([9, 40, 20, 12, 30, 8])
+    np.testing.assert_array_equal(found.shares(labels, starts, ends), np.float32([0.5, 0.75, 0, 0, 0, np.nan]))
 
 
 def test_what_is_said_of_notes_comes_in_the_columns_of_a_coder() -> None:
