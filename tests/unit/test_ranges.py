@@ -78,7 +78,7 @@ def loss_of(classifier: Classifier, labels: range) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("decoder", "size"), zip(DECODERS, [2, 3, 2], strict=True), ids=["plain", "planted", "focused"]
+    ("decoder", "size"), [*zip(DECODERS, (2, 3, 2), strict=True)], ids=["plain", "planted", "focused"]
 )
 def test_parts_have_the_logits_losses_and_gradients_of_the_whole(decoder: Part, size: int) -> None:
     recipe = recipe_of(decoder)
