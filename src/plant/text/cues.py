@@ -127,15 +127,14 @@ def load_cues(language: str) -> Cues:
 def _phrases(words: Sequence[str], cues: Cues) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """First word, word behind the last and kinds of each phrase, the longest from left to right."""
     pieces = [(piece, number) for number, word in enumerate(words) for piece in _pieces(word)]
-    texts, behind = tuple([piece for piece, _ in pieces]), 0
-    for place in [place for place, piece in enumerate(texts) if piece in cues.longest_from]:  # few words begin a cue
-        if place < behind:
-            continue
-        lengths = range(min(cues.longest_from[texts[place]], len(texts) - place), 0, -1)
+    texts, place = tuple(piece for piece, _ in pieces), 0
+    while place < len(pieces):
+        lengths = range(min(cues.longest_from.get(texts[place], 0), len(pieces) - place), 0, -1)
         length = next((size for size in lengths if texts[place : place + size] in cues.phrases), 0)
         if length:
-            behind = place + length
-            yield pieces[place][1], pieces[behind - 1][1] + 1, cues.phrases[texts[place:behind]]
+            stop = place + length
+            yield pieces[place][1], pieces[stop - 1][1] + 1, cues.phrases[texts[place:stop]]
+        place += length or 1
 
 
 @lru_cache(maxsize=1 << 16)

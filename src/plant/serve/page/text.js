@@ -67,12 +67,12 @@ export class NoteText {
     let high = 0;
     const first = this.blocks.findIndex((block) => (high += block.height) > FIRST);
     this.near = [0, this.blocks.at(first).end];
-    this.scroller.scrollTop = 0; // before the new text is there, or it would be laid out twice
+    this.scroller.scrollTop = 0; // first, or the new text would be laid out twice
     this.host.replaceChildren();
     this.host.classList.toggle("long", text.length > LONG);
     this.host.style.minHeight = `${this.blocks.reduce((sum, block) => sum + block.height, 0)}px`;
     this.#build(first < 0 ? this.blocks.length : first + 1);
-    this.idly(this.blocks.map(() => () => this.#build(this.built + MORE)));
+    this.idly(Array.from({ length: 1 + this.blocks.length / MORE }, () => () => this.#build(this.built + MORE)));
     this.choose(null);
   }
 
@@ -164,7 +164,7 @@ export class NoteText {
     if (this.built === this.blocks.length) this.host.style.minHeight = "";
   }
 
-  // The lines of a block, cut where pieces of evidence begin and end; without pieces, a text node for each line of the text.
+  // The lines of a block, a text node for each line of the text, cut where pieces of evidence begin and end.
   #fill(block, cuts) {
     block.pieces = [];
     block.element.replaceChildren(...block.runs.map((run) => {
@@ -241,7 +241,7 @@ export class NoteText {
     }
   }
 
-  // Where blocks stand; of those that were never near, only about.
+  // Where blocks stand; of those not built, about.
   #measure() {
     let under = 0;
     for (const [place, block] of this.blocks.entries()) {
