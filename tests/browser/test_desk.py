@@ -223,7 +223,7 @@ def test_a_megabyte_in_one_line_is_shown(browser: Any, served: tuple[str, Any]) 
     address, desk = served
     desk.store.add_note(ME, "long", "a dry cough " + "x" * 1_000_000)
     page = opened(browser, address)
-    page.wait_for_function("!document.querySelector('#text').style.minHeight")  # far lines follow when nobody waits
+    page.wait_for_selector("#text:not([style*=min-height])", timeout=60_000)  # far lines follow when nobody waits
     assert page.evaluate("document.querySelector('#text').textContent.length") == 1_000_012
     page.close()
 

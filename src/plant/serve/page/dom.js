@@ -1,6 +1,6 @@
 // Elements made of text only: nothing that was written in a note is ever read as HTML.
 
-const PAUSE = 250; // milliseconds in which what is in sight comes to rest
+const PAUSE = 400; // milliseconds in which what is in sight comes to rest
 
 export const $ = (selector, within = document) => within.querySelector(selector);
 
