@@ -1,6 +1,11 @@
 """A desk that answers on a port of this machine, and what looks at it."""
 
+import http.client
+import os
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,3 +34,30 @@ def running_desk(reader: Reader, store: Path, *, access: Access | None = None) -
     yield f"http://127.0.0.1:{opened.getsockname()[1]}/", desk
     server.should_exit = True
     thread.join()
+
+
+@contextmanager
+def desk_apart(coder: Path, store: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A service in a process of its own, which may be killed; the block begins when it is ready."""
+    command = [sys.executable, "-c", "from plant.cli.main import main; main()", "serve", str(coder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    options = ["--store", str(store), "--port", str(port)]
+    with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL, env=environment) as server:
+        try:
+            while not _is_ready(port):
+                assert server.poll() is None
+                time.sleep(0.05)
+            yield server
+        finally:
+            server.kill()
+
+
+def _is_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", "/v1/ready")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

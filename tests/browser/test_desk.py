@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,8 +14,9 @@ from plant.serve.access import Access
 from plant.serve.export import export_lines
 from plant.serve.reader import Reader
 from plant.serve.schemas import Change
+from plant.serve.server import listening
 from plant.serve.store import Step, Store, Who
-from tests.browser.desk import AXE, running_desk
+from tests.browser.desk import AXE, desk_apart, running_desk
 from tests.desk_samples import NOTE, small_coder
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -222,6 +224,7 @@ def test_a_megabyte_in_one_line_is_shown(browser: Any, served: tuple[str, Any]) 
     address, desk = served
     desk.store.add_note(ME, "long", "a dry cough " + "x" * 1_000_000)
     page = opened(browser, address)
+    page.wait_for_selector("#text:not([style*=min-height])", timeout=60_000)  # far lines follow when nobody waits
     assert page.evaluate("document.querySelector('#text').textContent.length") == 1_000_012
     page.close()
 
@@ -355,6 +358,33 @@ def test_a_decision_whose_answer_is_lost_is_saved_once(browser: Any, reader: Rea
         assert [row["code"] for row in desk.store.decisions(note)] == ["N17"]
         assert [line["action"] for line in desk.store.audit()].count("decide") == 1
         page.close()
+
+
+@pytest.mark.slow
+def test_what_was_decided_while_the_service_was_killed_is_saved_once(
+    browser: Any, reader: Reader, tmp_path: Path
+) -> None:
+    coder, store = tmp_path / "coder", tmp_path / "desk.sqlite"
+    reader.coder.save(coder)
+    with closing(Store(store)) as kept:
+        note, _ = kept.add_note(ME, "first", NOTE)
+    with closing(listening("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    page, decided = None, []
+    for pause, code in ((0.0, "N17"), (0.02, "R05"), (0.1, "I10")):  # seconds until the service is killed
+        with desk_apart(coder, store, port) as server:
+            page = page or opened(browser, f"http://127.0.0.1:{port}/")
+            page.wait_for_selector("#saved[data-state=saved]", timeout=60_000)
+            page.locator(f"[data-code={code}] .yes").click()
+            time.sleep(pause)
+            server.kill()
+        decided.append(code)
+    with desk_apart(coder, store, port):
+        page.wait_for_selector("#saved[data-state=saved]", timeout=60_000)
+    with closing(Store(store)) as kept:
+        assert sorted(row["code"] for row in kept.decisions(note)) == sorted(decided)
+        assert [line["action"] for line in kept.audit()].count("decide") == len(decided)
+    page.close()
 
 
 def contrast_by_hand(page: Any) -> list[tuple[str, str, float]]:

@@ -1,8 +1,9 @@
 // The codes: a grid with one tab stop, the reasons of the chosen one, and how far the note is.
 
-import { $, fill, icon, make, measure, meter, percent, tell } from "./dom.js";
+import { $, fill, idle, items, make, measure, percent, tell } from "./dom.js";
 
 const CONTEXT = 60; // characters around a phrase
+const FIRST = 12; // rows that are made at once, more than are in sight; others when nobody waits
 
 // The gravest that is said near all phrases of a code: one plain phrase is enough to believe it.
 export function cautionOf(code) {
@@ -14,20 +15,31 @@ export class Codes {
   constructor(on) {
     this.on = on;
     this.grid = $("#grid");
-    this.tab = "review";
     this.rows = new Map();
     this.groups = new Map();
-    this.grid.addEventListener("click", (event) => this.#clicked(event));
-    this.grid.addEventListener("mousemove", (event) => {
+    this.idly = idle();
+    this.grid.onclick = (event) => this.#clicked(event);
+    this.grid.onmousemove = (event) => {
       const code = rowOf(event)?.dataset.code ?? null; // rows that move under a resting pointer are not looked at
       if ((event.movementX || event.movementY) && code !== this.pointed) on.previewed((this.pointed = code));
-    });
-    this.grid.addEventListener("mouseleave", () => on.previewed((this.pointed = null)));
+    };
+    this.grid.onmouseleave = () => on.previewed((this.pointed = null));
     this.grid.addEventListener("focusin", (event) => {
       const row = rowOf(event);
       if (row && row !== this.stop) on.chosen(row.dataset.code, false);
     });
-    this.#draggable();
+    let held = null;
+    this.grid.ondragstart = (event) => {
+      held = rowOf(event)?.dataset.code ?? null;
+      event.dataTransfer.setData("text/plain", held ?? "");
+    };
+    this.grid.ondragover = (event) => { if (held && rowOf(event)) event.preventDefault(); };
+    this.grid.ondrop = (event) => {
+      const target = rowOf(event)?.dataset.code;
+      event.preventDefault();
+      if (held && target && target !== held) on.dropped(held, target);
+      held = null;
+    };
   }
 
   // groups: [name, codes]; each code has its verdict. Rows that say the same as before stay as they are.
@@ -48,6 +60,9 @@ export class Codes {
     });
     if (waiting) parts.push($("#greys").content.cloneNode(true));
     else if (!shown.length) parts.push(make("div", { role: "row" }, make("div", { role: "gridcell", class: "none soft" }, empty)));
+    const all = [...this.rows.values()];
+    all.slice(0, FIRST).forEach(complete);
+    this.idly([1, 2, 3, 4].map((part) => () => all.slice(part * FIRST, part < 4 ? (part + 1) * FIRST : undefined).forEach(complete)));
     fill(this.grid, parts);
     this.choose(active, { focus: focused });
   }
@@ -55,12 +70,13 @@ export class Codes {
   choose(code, { focus = false, scroll = false } = {}) {
     const row = this.rows.get(code);
     const stop = row ?? this.rows.values().next().value; // the one that Tab reaches
+    if (row) complete(row);
     if (this.stop && this.stop !== stop) {
-      this.stop.setAttribute("aria-selected", "false");
+      this.stop.ariaSelected = "false";
       this.stop.tabIndex = -1;
     }
     if (stop) stop.tabIndex = 0;
-    row?.setAttribute("aria-selected", "true");
+    if (row) row.ariaSelected = "true";
     this.stop = stop;
     if (row && focus) row.focus({ preventScroll: true });
     if (row && scroll) row.scrollIntoView({ block: "nearest" });
@@ -90,36 +106,24 @@ export class Codes {
     return group;
   }
 
-  // What stays of a code as long as the note is open.
+  // What stays of a code as long as the note is open; `complete` adds what is seen of it.
   #row(kept, code, readonly) {
     const caution = cautionOf(code);
     const key = [this.tab, readonly, code.title, code.chapter, code.probability, code.replaces, caution].join("|");
     if (kept?.key === key) return kept;
-    const row = $("#row").content.firstElementChild.cloneNode(true);
-    const added = code.probability === null;
-    Object.assign(row, { key, caution, draggable: this.tab === "final" && !readonly });
-    row.dataset.code = $(".name", row).textContent = code.code;
-    $(".chapter", row).textContent = code.chapter;
-    $(".title", row).textContent = $(".title", row).title = code.title;
-    if (caution) $(".title", row).after(make("span", { class: "tag" }, caution));
-    if (code.replaces) $(".title", row).after(make("span", { class: "tag plain" }, `in place of ${code.replaces}`));
-    $(".percent", row).prepend(added ? "added" : percent(code.probability));
-    if (added) $(".meter", row).remove();
-    else measure($(".meter", row), code.probability);
-    if (!readonly) row.lastElementChild.append($(`#acts-${this.tab}`).content.cloneNode(true));
-    for (const button of row.lastElementChild.children) button.setAttribute("aria-label", `${button.title} ${code.code}`);
-    return row;
+    const row = make("div", { class: "row", role: "row", tabindex: -1, "aria-selected": false, "data-code": code.code });
+    return Object.assign(row, { key, code, caution, acts: readonly ? "" : this.tab, draggable: this.tab === "final" && !readonly });
   }
 
   // What decisions change.
   #state(row, code, threshold, place, count) {
     const verdict = code.verdict ?? "none";
-    if (row.notch !== threshold && code.probability !== null) $("u", row).style.left = `${100 * (row.notch = threshold)}%`;
-    for (const button of row.querySelectorAll(".move")) button.disabled = place === (button.dataset.act === "up" ? 0 : count - 1);
-    if (row.dataset.verdict === verdict) return;
-    row.dataset.verdict = verdict;
-    row.setAttribute("aria-label", spoken(code, row.caution));
-    for (const button of row.querySelectorAll("[aria-pressed]")) button.setAttribute("aria-pressed", button.dataset.act === verdict);
+    Object.assign(row, { threshold, first: place === 0, last: place === count - 1 });
+    if (row.dataset.verdict !== verdict) {
+      row.dataset.verdict = verdict;
+      row.ariaLabel = spoken(code, row.caution);
+    }
+    if (row.childElementCount) settle(row);
   }
 
   #clicked(event) {
@@ -130,63 +134,76 @@ export class Codes {
     if (act) this.on.acted(act, row.dataset.code);
     this.rows.get(row.dataset.code)?.focus({ preventScroll: true });
   }
+}
 
-  #draggable() {
-    let held = null;
-    this.grid.addEventListener("dragstart", (event) => {
-      held = rowOf(event)?.dataset.code ?? null;
-      event.dataTransfer.setData("text/plain", held ?? "");
-    });
-    this.grid.addEventListener("dragover", (event) => held && rowOf(event) && event.preventDefault());
-    this.grid.addEventListener("drop", (event) => {
-      const target = rowOf(event)?.dataset.code;
-      event.preventDefault();
-      if (held && target && target !== held) this.on.dropped(held, target);
-      held = null;
-    });
+// The cells of a row, made when it is near.
+function complete(row) {
+  if (row.childElementCount) return;
+  const { code, caution } = row;
+  row.append($("#cells").content.cloneNode(true));
+  const [name, title, percents, acts] = row.children;
+  name.firstChild.textContent = code.code;
+  name.lastChild.textContent = code.chapter;
+  title.firstChild.textContent = title.firstChild.title = code.title;
+  if (caution) title.append(make("span", { class: "tag" }, caution));
+  if (code.replaces) title.append(make("span", { class: "tag plain" }, `in place of ${code.replaces}`));
+  percents.prepend(code.probability === null ? "added" : percent(code.probability));
+  if (code.probability === null) percents.lastChild.remove();
+  else measure(percents.lastChild, code.probability);
+  if (row.acts) acts.append($(`#acts-${row.acts}`).content.cloneNode(true));
+  for (const button of acts.children) button.ariaLabel = `${button.title} ${code.code}`;
+  settle(row);
+}
+
+function settle(row) {
+  const notch = $("u", row);
+  if (notch && row.notch !== row.threshold) notch.style.left = `${100 * (row.notch = row.threshold)}%`;
+  for (const button of row.lastElementChild.children) {
+    const act = button.dataset.act;
+    if (button.className === "move") button.disabled = act === "up" ? row.first : row.last;
+    else button.ariaPressed = act === row.dataset.verdict;
   }
 }
 
+// The phrases of a code; items of the last one are written anew, not made anew.
 export function showWhy(code, { text, sections, marks, readonly, jump, unmark }) {
   const panel = $("#why");
-  $("h3 b", panel).textContent = code?.code ?? "";
-  $("h3 span", panel).textContent = code?.title ?? "";
-  $("p", panel).textContent = code?.path.join(" › ") ?? "";
-  const list = $("ul", panel);
   const rows = code ? [...marks.map((mark) => ({ ...mark, mine: true })), ...code.evidence] : [];
-  list.replaceChildren(...rows.map((phrase) => phraseRow(phrase, text, sections, jump, readonly ? null : unmark)));
-  if (code && !rows.length) list.append(make("li", { class: "soft" }, code.probability === null ? "Added by you, without marked words. Select words and press W to mark them." : "The coder points at no words."));
-  for (const [id, verdict] of [["#accept", "accept"], ["#reject", "reject"], ["#change", ""]]) {
+  const nothing = code && !rows.length && (code.probability === null ? "Added by you, without marked words. Select words and press W to mark them." : "The coder points at no words.");
+  tell($("h3 b", panel), code?.code ?? "");
+  tell($("h3 span", panel), code?.title ?? "");
+  tell($("p", panel), code?.path.join(" › ") ?? "");
+  tell($(".nothing", panel), nothing || "");
+  items($("ul", panel), rows.length, () => $("#phrase").content.firstElementChild.cloneNode(true)).forEach((item, place) => {
+    const phrase = rows[place];
+    writePhrase(item.firstChild, phrase, text, sections);
+    item.onclick = () => jump(phrase);
+    item.onkeydown = (event) => { if (event.key === "Delete" && phrase.mine && !readonly) unmark(phrase); };
+  });
+  for (const id of ["#accept", "#reject", "#change"]) {
     $(id).disabled = !code || readonly;
-    if (verdict) $(id).setAttribute("aria-pressed", `${code?.verdict === verdict}`);
+    if (id !== "#change") $(id).ariaPressed = id === `#${code?.verdict}`;
   }
 }
 
-function phraseRow(phrase, text, sections, jump, unmark) {
-  const before = text.slice(Math.max(0, phrase.start - 12), phrase.start).split("\n").at(-1);
-  const lead = phrase.caution && phrase.cue && phrase.cue.end <= phrase.start && phrase.start - phrase.cue.start < CONTEXT;
-  const left = lead ? text.slice(phrase.cue.start, phrase.start) : before.includes(" ") ? before.slice(before.indexOf(" ") + 1) : "";
-  const words = text.slice(phrase.start, phrase.end);
-  const right = text.slice(phrase.end, phrase.end + CONTEXT);
-  const shown = make("span", { class: "words" }, flat(lead ? left : ""), make("mark", {}, flat(words)), flat(right));
-  const section = sections.findLast((one) => one.start <= phrase.start)?.title ?? "";
-  const told = phrase.caution ? make("span", { class: "tag" }, phrase.caution) : make("span", { class: "at" }, phrase.mine ? "marked by you" : phrase.matched ? `“${phrase.matched}”` : section);
-  const title = [phrase.matched && `a name of this code: ${phrase.matched}`, phrase.why, section].filter(Boolean).join(" · ");
-  const button = make("button", { title: title || null, onclick: () => jump(phrase) }, phrase.mine ? icon("check") : meter(phrase.weight), shown, told);
-  const item = make("li", {}, button);
-  if (phrase.mine && unmark) button.addEventListener("keydown", (event) => event.key === "Delete" && unmark(phrase));
-  return item;
+function writePhrase(button, phrase, text, sections) {
+  const { start, end, cue, caution, matched, mine } = phrase;
+  const lead = caution && cue && cue.end <= start && start - cue.start < CONTEXT;
+  const [meter, words, told] = button.children;
+  const section = sections.findLast((one) => one.start <= start)?.title ?? "";
+  [lead ? text.slice(cue.start, start) : "", text.slice(start, end), text.slice(end, end + CONTEXT)].forEach((part, place) => tell(words.children[place], flat(part)));
+  tell(told, caution || (mine ? "marked by you" : matched ? `“${matched}”` : section));
+  told.className = caution ? "tag" : "at";
+  button.title = [matched && `a name of this code: ${matched}`, phrase.why, section].filter(Boolean).join(" · ");
+  meter.className = mine ? "meter mine" : "meter";
+  measure(meter, mine ? 1 : phrase.weight);
 }
 
 export function showTally(codes) {
   const count = (verdict) => codes.filter((code) => code.verdict === verdict).length;
-  const strip = $("#strip");
   const shown = codes.filter((code) => code.verdict || code.shown);
-  while (strip.children.length > Math.min(40, shown.length)) strip.lastChild.remove();
-  shown.slice(0, 40).forEach((code, place) => {
-    const piece = strip.children[place] ?? strip.appendChild(make("i"));
-    if (piece.className !== (code.verdict ?? "")) piece.className = code.verdict ?? "";
-  });
+  const pieces = items($("#strip"), Math.min(40, shown.length), () => make("i"));
+  pieces.forEach((piece, place) => { piece.className = shown[place].verdict ?? ""; });
   const open = shown.filter((code) => !code.verdict).length;
   tell($("#tally"), `${count("accept")} accepted · ${count("reject")} rejected · ${open} open`);
 }

@@ -22,13 +22,9 @@ export class Decisions {
   }
 
   take(decisions) {
-    const toUnit = this.units.toUnit;
-    this.by = new Map(
-      decisions.map((one) => [
-        one.code,
-        { ...one, evidence: one.evidence.map(({ start, end }) => ({ start: toUnit(start), end: toUnit(end) })) },
-      ]),
-    );
+    const { toUnit } = this.units;
+    const placed = (evidence) => evidence.map(({ start, end }) => ({ start: toUnit(start), end: toUnit(end) }));
+    this.by = new Map(decisions.map((one) => [one.code, { ...one, evidence: placed(one.evidence) }]));
   }
 
   get unsaved() {
@@ -54,21 +50,20 @@ export class Decisions {
   }
 
   undo() {
-    const last = this.done.pop();
-    if (!last) return null;
-    this.undone.push(last);
-    this.#make(last.back);
-    this.on.changed();
-    return last.label;
+    return this.#again(this.done, this.undone, "back");
   }
 
   redo() {
-    const next = this.undone.pop();
-    if (!next) return null;
-    this.done.push(next);
-    this.#make(next.forth);
+    return this.#again(this.undone, this.done, "forth");
+  }
+
+  #again(from, to, way) {
+    const step = from.pop();
+    if (!step) return null;
+    to.push(step);
+    this.#make(step[way]);
     this.on.changed();
-    return next.label;
+    return step.label;
   }
 
   #restoring(code) {
@@ -87,23 +82,11 @@ export class Decisions {
     this.#pump();
   }
 
-  #apply(change, about) {
-    if (change.verdict === "none") return void this.by.delete(change.code);
-    const now = this.by.get(change.code);
-    this.by.set(change.code, {
-      title: change.code,
-      chapter: "",
-      path: [],
-      evidence: [],
-      replaces: "",
-      origin: "added",
-      ...about,
-      ...now,
-      code: change.code,
-      verdict: change.verdict,
-      ...(change.evidence ? { evidence: change.evidence } : {}),
-      ...(change.replaces !== undefined ? { replaces: change.replaces } : {}),
-    });
+  #apply({ code, verdict, evidence, replaces }, about) {
+    if (verdict === "none") return void this.by.delete(code);
+    const blank = { title: code, chapter: "", path: [], evidence: [], replaces: "", origin: "added" };
+    const now = { ...blank, ...about, ...this.by.get(code), code, verdict };
+    this.by.set(code, { ...now, evidence: evidence ?? now.evidence, replaces: replaces ?? now.replaces });
   }
 
   #reorder(order) {
@@ -140,10 +123,9 @@ export class Decisions {
   #saved(answer) {
     this.version = answer.version;
     this.pending.shift();
-    if (!this.pending.length) {
-      this.take(answer.decisions);
-      this.on.settled();
-    }
+    if (this.pending.length) return;
+    this.take(answer.decisions);
+    this.on.changed();
   }
 
   async #failed(problem, step) {
@@ -170,13 +152,7 @@ export class Decisions {
     if (disputed && !(await this.on.conflict(disputed, theirs.get(disputed.code), by))) {
       step.changes = step.changes.filter(({ code }) => code !== disputed.code);
     } else if (!disputed) this.on.merged(by);
-    if (!step.changes.length) {
-      this.pending.shift();
-      if (!this.pending.length) {
-        this.take(decisions);
-        this.on.settled();
-      }
-    }
+    if (!step.changes.length) this.#saved({ version, decisions });
   }
 }
 

@@ -1,5 +1,7 @@
 // Elements made of text only: nothing that was written in a note is ever read as HTML.
 
+const PAUSE = 400; // milliseconds in which what is in sight comes to rest
+
 export const $ = (selector, within = document) => within.querySelector(selector);
 
 export function make(tag, attributes = {}, ...children) {
@@ -13,21 +15,17 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-const SVG = "http://www.w3.org/2000/svg";
-
-export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `#i-${name}`);
-  svg.setAttribute("aria-hidden", "true");
-  svg.append(use);
-  return svg;
-}
-
 // Children as given, touched only where they differ: what stays is not laid out again.
 export function fill(parent, children) {
   const now = parent.childNodes;
   if (now.length !== children.length || children.some((child, place) => child !== now[place])) parent.replaceChildren(...children);
+}
+
+// So many children, those that are there kept.
+export function items(list, count, one) {
+  while (list.children.length > count) list.lastChild.remove();
+  while (list.children.length < count) list.append(one());
+  return [...list.children];
 }
 
 export function tell(element, words) {
@@ -40,13 +38,26 @@ export function measure(bar, share) {
   return bar;
 }
 
-export const meter = (share) => measure(make("span", { class: "meter", "aria-hidden": "true" }, make("i")), share);
+// A queue of acts done one by one while nobody waits; a new one drops what is left of the last.
+export function idle() {
+  const soon = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 20)); // Safari
+  let timer = 0;
+  let now = [];
+  return (acts) => {
+    const own = (now = [...acts]);
+    const next = () => {
+      if (own !== now || !own.length) return;
+      own.shift()();
+      soon(next);
+    };
+    clearTimeout(timer);
+    timer = setTimeout(next, PAUSE);
+  };
+}
 
 export const percent = (value) => `${value >= 0.995 ? 100 : value < 0.005 ? "< 1" : Math.round(100 * value)} %`;
 
-export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+// Thousands by hand: the browser's own way loads tables of languages first.
+export const figure = (count) => `${count}`.replace(/\B(?=(\d{3})+$)/g, ",");
 
-export function closable(dialog) {
-  for (const button of dialog.querySelectorAll(".close")) button.addEventListener("click", () => dialog.close());
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-}
+export const plural = (count, one, many = `${one}s`) => `${figure(count)} ${count === 1 ? one : many}`;

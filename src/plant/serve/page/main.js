@@ -3,11 +3,12 @@
 import { ask, Refusal } from "./api.js";
 import { Codes, cautionOf, showTally, showWhy } from "./codes.js";
 import { Decisions } from "./decisions.js";
-import { $, closable, icon, make, plural, tell } from "./dom.js";
+import { $, figure, make, plural, tell } from "./dom.js";
 import { offsets } from "./offsets.js";
 import { Search } from "./search.js";
 import { NoteText } from "./text.js";
 
+const EMPTY = "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
 const WATCH = 15000; // milliseconds between looks for changes by others
 const reviews = () => /reviewer|admin/.test(state.me?.role);
 const state = { me: null, queue: [], counts: { open: 0, finished: 0 }, view: null, codes: [], active: null, preview: null,
@@ -21,7 +22,7 @@ const text = new NoteText($("#text"), $("#note"), $("#rail"), {
   repaint: () => light(),
 });
 const decisions = new Decisions({
-  changed: () => refresh(), settled: () => refresh(), saving, signIn, conflict,
+  changed: () => refresh(), saving, signIn, conflict,
   merged: (by) => notice(`${by} has changed this note too; both are kept.`),
   refused: async (problem) => { notice(`Not saved: ${problem.message}.`); await open(state.view.note); },
 });
@@ -35,7 +36,6 @@ const search = new Search({ taken, closed: () => text.choose(null) });
 
 // what is shown
 
-const verdictOf = (code) => ({ verdict: decisions.get(code)?.verdict, replaces: decisions.get(code)?.replaces ?? "" });
 const codeOf = (code) => state.codes.find((one) => one.code === code) ?? null;
 const accepted = () => decisions.accepted().map(codeOf).filter(Boolean);
 const marksOf = (code) => decisions.get(code)?.evidence ?? [];
@@ -46,7 +46,10 @@ const sections = () => state.view?.sections ?? [];
 // The coder's codes and those that people added, each with its verdict; what is shown does not move when decided.
 function rebuild() {
   const passes = (code) => (state.threshold === null ? code.suggested : code.probability >= state.threshold);
-  const ranked = (state.view?.codes ?? []).map((code) => ({ ...code, ...verdictOf(code.code), shown: passes(code) }));
+  const ranked = (state.view?.codes ?? []).map((code) => {
+    const { verdict, replaces = "" } = decisions.get(code.code) ?? {};
+    return { ...code, verdict, replaces, shown: passes(code) };
+  });
   const known = new Set(ranked.map((code) => code.code));
   const added = [...decisions.by.values()].filter((one) => !known.has(one.code)).map((one) => ({
     ...one, probability: null, threshold: null, suggested: true, evidence: [], shown: true, added: true }));
@@ -86,7 +89,7 @@ function light() {
   own.forEach((mine, place) => {
     const count = $("#outline").children[place].lastChild;
     tell(count, `${mine || state.perSection?.[place] || ""}`);
-    if (count.className !== (mine ? "own" : "")) count.className = mine ? "own" : "";
+    count.classList.toggle("own", mine > 0);
   });
 }
 
@@ -127,31 +130,29 @@ function decide(code, verdict) {
   if (!found || readonly()) return;
   const clears = found.verdict === verdict;
   const word = clears ? "cleared" : verdict === "accept" ? "accepted" : "rejected";
-  decisions.step(`${code} ${word}`, [{ code, verdict: clears ? "none" : verdict }], { about: { [code]: about(found) } });
+  decisions.step(`${code} ${word}`, [{ code, verdict: clears ? "none" : verdict }], about(found));
   say(`${code} ${word}`);
 }
 
-const about = ({ title, chapter, path }) => ({ title, chapter, path: path ?? [] });
+// What is told of codes that a note does not have yet.
+const about = (...codes) => ({ about: Object.fromEntries(codes.map(({ code, title, chapter, path }) => [code, { title, chapter, path: path ?? [] }])) });
+const bare = ({ start, end }) => ({ start, end });
 
 function taken(hit, purpose) {
-  const chosen = state.purposeSpan;
-  const evidence = chosen ? [{ start: chosen.start, end: chosen.end }] : [];
-  const told = { about: { [hit.code]: about(hit) } };
+  const chosen = state.purposeSpan ? [bare(state.purposeSpan)] : [];
   const old = codeOf(state.active);
+  const change = { code: hit.code, verdict: "accept" };
   if (purpose === "change" && old && old.code !== hit.code) {
-    const kept = [...marksOf(old.code), ...(chosen ? evidence : old.evidence.slice(0, 1).map(({ start, end }) => ({ start, end })))];
-    decisions.step(`${old.code} changed to ${hit.code}`, [
-      { code: hit.code, verdict: "accept", evidence: kept, replaces: old.code },
-      { code: old.code, verdict: "reject" },
-    ], { about: { ...told.about, [old.code]: about(old) } });
-    say(`${old.code} changed to ${hit.code}`);
+    const kept = [...marksOf(old.code), ...(chosen.length ? chosen : old.evidence.slice(0, 1).map(bare))];
+    const label = `${old.code} changed to ${hit.code}`;
+    decisions.step(label, [{ ...change, evidence: kept, replaces: old.code }, { code: old.code, verdict: "reject" }], about(hit, old));
+    say(label);
   } else {
-    const marks = [...marksOf(hit.code), ...evidence];
-    decisions.step(`${hit.code} added`, [{ code: hit.code, verdict: "accept", ...(evidence.length ? { evidence: marks } : {}) }], told);
+    const marks = chosen.length ? { evidence: [...marksOf(hit.code), ...chosen] } : {};
+    decisions.step(`${hit.code} added`, [{ ...change, ...marks }], about(hit));
     say(`${hit.code} added and accepted`);
   }
-  state.tab = "review";
-  tabs();
+  tabs("review");
   choose(hit.code, { scroll: true, focus: true });
   clearSelection();
 }
@@ -169,9 +170,9 @@ function openSearch(purpose) {
 function markWords() {
   const code = codeOf(state.active);
   if (!code || !state.selection || readonly()) return;
-  const marks = [...marksOf(code.code), state.selection].map(({ start, end }) => ({ start, end }));
+  const marks = [...marksOf(code.code), state.selection].map(bare);
   const verdict = code.verdict ?? "accept";
-  decisions.step(`words marked for ${code.code}`, [{ code: code.code, verdict, evidence: marks }], { about: { [code.code]: about(code) } });
+  decisions.step(`words marked for ${code.code}`, [{ code: code.code, verdict, evidence: marks }], about(code));
   say(`Words marked for ${code.code}`);
   clearSelection();
 }
@@ -213,7 +214,7 @@ function clearSelection() {
   selected(null);
 }
 
-// Words are selected by arrows where the note has the focus.
+// Words are selected by arrows in the note.
 function caret({ key, shiftKey }) {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
   const now = state.selection;
@@ -252,16 +253,16 @@ async function loadQueue() {
   bar();
 }
 
+const placeOf = (note) => state.queue.findIndex((item) => item.note === note);
+
 function bar() {
-  const place = state.queue.findIndex((item) => item.note === state.view?.note);
+  const place = placeOf(state.view?.note);
   const total = state.counts.open + state.counts.finished;
   $("#where b").textContent = place < 0 ? (total ? "Notes" : "No notes") : `Note ${place + 1}`;
-  $("#where b").nextSibling?.remove();
-  if (place >= 0) $("#where").append(` of ${total.toLocaleString("en")}`);
-  $("#finished").textContent = total ? `${state.counts.finished.toLocaleString("en")} finished` : "";
+  $("#where span").textContent = place < 0 ? "" : ` of ${figure(total)}`;
+  $("#finished").textContent = total ? `${figure(state.counts.finished)} finished` : "";
   $("#progress i").style.width = `${total ? (100 * state.counts.finished) / total : 0}%`;
-  $("#progress").setAttribute("aria-valuemax", total || 1);
-  $("#progress").setAttribute("aria-valuenow", state.counts.finished);
+  Object.assign($("#progress"), { ariaValueMax: total || 1, ariaValueNow: state.counts.finished });
   $("#previous").disabled = place <= 0;
   $("#next").disabled = place < 0 || place >= state.queue.length - 1;
 }
@@ -273,13 +274,13 @@ async function open(note) {
   state.asked = note;
   const [view, held] = await Promise.all([ask(`notes/${note}`), ask(`notes/${note}/hold`, { take: false })]);
   if (state.asked !== note) return;
-  Object.assign(state, { lapped: null, active: null, preview: null, tab: "review", mine: held.mine });
-  tabs();
+  Object.assign(state, { lapped: null, active: null, preview: null, mine: held.mine });
+  tabs("review");
   show(view);
   history.replaceState(null, "", `#${note}`);
   hold(held);
   const stale = view.codes && !view.model.current;
-  if (stale) notice("Another coder is loaded than the one that read this note; decisions stay.", ["Read again", () => predict(true)]);
+  if (stale) notice("Another coder has read this note; decisions stay.", ["Read again", () => predict(true)]);
   if (view.codes === null || (!stale && view.model.explainer !== state.explainer)) await predict(false);
 }
 
@@ -334,8 +335,7 @@ function currentSection(offset) {
 }
 
 function step(by) {
-  const place = state.queue.findIndex((item) => item.note === state.view?.note);
-  const next = state.queue[place + by];
+  const next = state.queue[placeOf(state.view?.note) + by];
   if (next) open(next.note).catch(failed);
 }
 
@@ -366,7 +366,7 @@ async function finish() {
   await ask(`notes/${note}/finish`, {}, { "If-Match": `"${decisions.version}"`, "Idempotency-Key": crypto.randomUUID() });
   say("Note finished");
   await loadQueue();
-  const place = state.queue.findIndex((item) => item.note === note);
+  const place = placeOf(note);
   const next = [...state.queue.slice(place + 1), ...state.queue.slice(0, place)].find((item) => item.state === "open");
   if (next) return open(next.note);
   await open(note);
@@ -388,7 +388,7 @@ function saving(now, count) {
   const place = $("#saved");
   place.dataset.state = now;
   const words = { saved: "Saved", saving: "Saving …", waiting: `Not reached: ${plural(count, "step")} waiting` }[now];
-  place.replaceChildren(...(now === "saved" ? [icon("check")] : []), words);
+  tell(place.lastChild, words);
   if (now === "waiting") say("The service is not reached. Your decisions wait here and are sent again.");
 }
 
@@ -412,7 +412,6 @@ function signIn() {
         $(".wrong", dialog).textContent = problem.message;
       }
     };
-    dialog.oncancel = (event) => event.preventDefault();
     if (!dialog.open) dialog.showModal();
   });
 }
@@ -426,22 +425,22 @@ function conflict(mine, theirs, by) {
     const end = (own) => { dialog.close(); chosen(own); };
     $(".mine", dialog).onclick = () => end(true);
     $(".theirs", dialog).onclick = () => end(false);
-    dialog.oncancel = (event) => event.preventDefault();
   });
 }
 
 // controls
 
-function tabs() {
-  for (const name of ["review", "final"]) {
-    const tab = $(`#tab-${name}`);
-    tab.setAttribute("aria-selected", state.tab === name);
-    tab.tabIndex = state.tab === name ? 0 : -1;
+function tabs(chosen) {
+  state.tab = chosen;
+  for (const tab of [$("#tab-review"), $("#tab-final")]) {
+    const own = tab.id === `tab-${chosen}`;
+    tab.ariaSelected = own;
+    tab.tabIndex = own ? 0 : -1;
   }
-  $("#list").setAttribute("aria-labelledby", `tab-${state.tab}`);
+  $("#list").setAttribute("aria-labelledby", `tab-${chosen}`);
 }
 
-function setTab(name) { state.tab = name; tabs(); refresh(); }
+const setTab = (name) => { tabs(name); refresh(); };
 
 function setMode(mode) {
   state.mode = mode;
@@ -467,7 +466,7 @@ function showQueue() {
     make("span", {}, item.name), make("span", { class: item.state === "finished" ? "soft done" : "soft" },
       item.state === "finished" ? "finished" : item.holder ? `with ${item.holder}` : item.decided ? `${item.decided} decided` : plural(item.words, "word"))))));
   $(".none", dialog).hidden = found.length > 0;
-  $(".none", dialog).textContent = state.queue.length ? "No note has this in its name." : "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
+  $(".none", dialog).textContent = state.queue.length ? "No note has this in its name." : EMPTY;
   $(".more", dialog).hidden = shown.length === found.length;
   if (!dialog.open) dialog.showModal();
 }
@@ -477,10 +476,10 @@ async function openSettings() {
   const { models, catalogue } = await ask("models");
   const [model] = models;
   const select = $("#explainer");
-  select.replaceChildren(make("option", { value: "" }, "the coder's usual way"), ...model.explainers.map((name) => make("option", { value: name }, name)));
+  select.replaceChildren(select.options[0], ...model.explainers.map((name) => new Option(name)));
   select.value = state.explainer;
   $("#export").hidden = !reviews();
-  $(".about", $("#settings")).textContent = `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${catalogue.toLocaleString("en")} codes can be searched. plant ${state.me?.version}.`;
+  $(".about", $("#settings")).textContent = `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${figure(catalogue)} codes can be searched. plant ${state.me?.version}.`;
 }
 
 function toPrint() {
@@ -524,15 +523,18 @@ function theme() {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
   say(`${dark ? "Light" : "Dark"} theme`);
-  light();
 }
 
 function connect() {
-  document.addEventListener("keydown", (event) => {
+  document.onkeydown = (event) => {
     const act = $("dialog[open]") ? null : meaning(event);
     if (act) { event.preventDefault(); act(); }
-  });
-  document.addEventListener("click", (event) => DO[event.target.closest("[data-do]")?.dataset.do]?.());
+  };
+  document.onclick = ({ target }) => {
+    if (target.matches("dialog:not(.firm)") || target.closest(".close")) target.closest("dialog").close(); // beside it, or its button
+    DO[target.closest("[data-do]")?.dataset.do]?.();
+  };
+  document.addEventListener("cancel", (event) => event.target.matches(".firm") && event.preventDefault(), true); // these want an answer
   $("#mode").onchange = (event) => setMode(event.target.value);
   $("#threshold").oninput = (event) => { slider(Number(event.target.value) / 100); refresh(); };
   $("#find-note").oninput = showQueue;
@@ -540,7 +542,6 @@ function connect() {
   $("#letters").onchange = (event) => { state.letters = event.target.checked; };
   $("#type").onchange = (event) => { document.documentElement.dataset.type = event.target.value; };
   $("#explainer").onchange = (event) => { state.explainer = event.target.value; if (state.view) predict(false).catch((problem) => { state.explainer = ""; failed(problem); }); };
-  for (const dialog of document.querySelectorAll("#queue, #settings, #keys, #finishing")) closable(dialog);
   addEventListener("beforeunload", (event) => decisions.unsaved && event.preventDefault());
   addEventListener("beforeprint", toPrint);
   addEventListener("afterprint", () => text.everything(false));
@@ -552,6 +553,7 @@ async function watch() {
   const note = state.view.note;
   try {
     const answer = await ask(`notes/${note}`, undefined, {}, "HEAD");
+    if (!decisions.unsaved) saving("saved", 0);
     if (state.mine && state.view.state === "open") await ask(`notes/${note}/hold`, { take: false });
     const version = Number(answer.headers.get("ETag")?.replaceAll('"', ""));
     if (version <= decisions.version) return;
@@ -566,18 +568,17 @@ async function watch() {
 }
 
 async function start() {
-  state.me = await ask("me");
-  $("#who").textContent = state.me.name.slice(0, 2).toUpperCase();
-  $("#who").setAttribute("aria-label", `You are ${state.me.name}`);
-  $("#who").title = `${state.me.name}, ${state.me.role}`;
-  await loadQueue();
+  document.fonts.load("17px Desk Serif"); // before the note asks for it, which would be laid out twice
+  [state.me] = await Promise.all([ask("me"), loadQueue()]);
+  const { name, role } = state.me;
+  Object.assign($("#who"), { textContent: name.slice(0, 2).toUpperCase(), ariaLabel: `You are ${name}`, title: `${name}, ${role}` });
   saving("saved", 0);
   const asked = state.queue.find((item) => item.note === location.hash.slice(1));
   const first = asked ?? state.queue.find((item) => item.state === "open") ?? state.queue[0];
   if (first) await open(first.note);
   else {
     refresh();
-    $("#facts").textContent = "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
+    $("#facts").textContent = EMPTY;
   }
 }
 

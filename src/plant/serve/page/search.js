@@ -1,9 +1,10 @@
 // The search for a code: as one types, with the words that were selected; Enter never reaches the page behind.
 
 import { ask } from "./api.js";
-import { $, make, percent } from "./dom.js";
+import { $, figure, make, percent } from "./dom.js";
 
 const PAUSE = 60; // milliseconds after a key before the service is asked
+const MOST = 15; // hits, a few more than are in sight
 
 export class Search {
   constructor(on) {
@@ -11,17 +12,16 @@ export class Search {
     this.dialog = $("#search");
     this.input = $("#query");
     this.list = $("#hits");
-    this.input.addEventListener("input", () => {
+    this.input.oninput = () => {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.#ask(), PAUSE);
-    });
-    this.input.addEventListener("keydown", (event) => this.#pressed(event));
-    this.list.addEventListener("click", (event) => {
+    };
+    this.input.onkeydown = (event) => this.#pressed(event);
+    this.list.onclick = (event) => {
       const hit = event.target.closest(".hit");
       if (hit) this.#take(Number(hit.dataset.place));
-    });
-    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
-    this.dialog.addEventListener("close", () => on.closed());
+    };
+    this.dialog.onclose = () => on.closed();
   }
 
   // purpose: add or change; words: what is selected; listed: probabilities of codes in the list.
@@ -40,7 +40,7 @@ export class Search {
   async #ask() {
     const asked = this.input.value;
     try {
-      const found = await ask("codes/search", { q: asked.slice(0, 200), words: this.words.slice(0, 300), limit: 20 });
+      const found = await ask("codes/search", { q: asked.slice(0, 200), words: this.words.slice(0, 300), limit: MOST });
       if (asked !== this.input.value) return;
       this.answered = asked;
       this.#show(found);
@@ -56,8 +56,8 @@ export class Search {
     const typed = this.input.value.trim();
     const nothing = typed ? "No code has these words. Try fewer letters, or the beginning of the code." : "Type a code such as N17, or a few letters of its name.";
     $(".none", this.dialog).textContent = hits.length ? "" : nothing;
-    $(".total", this.dialog).textContent = hits.length ? `${hits.length} of ${total.toLocaleString("en")} found` : "";
-    this.input.setAttribute("aria-expanded", hits.length > 0);
+    $(".total", this.dialog).textContent = hits.length ? `${hits.length} of ${figure(total)} found` : "";
+    this.input.ariaExpanded = hits.length > 0;
     this.#choose(0);
   }
 
@@ -73,11 +73,12 @@ export class Search {
   }
 
   #choose(place) {
+    const rows = this.list.children;
+    if (rows[this.place]) rows[this.place].ariaSelected = "false";
+    if (rows[place]) rows[place].ariaSelected = "true";
+    if (place !== this.place) rows[place]?.scrollIntoView({ block: "nearest" });
     this.place = place;
-    [...this.list.children].forEach((row, own) => row.setAttribute("aria-selected", own === place));
-    this.list.children[place]?.scrollIntoView({ block: "nearest" });
-    if (this.hits.length) this.input.setAttribute("aria-activedescendant", `hit-${place}`);
-    else this.input.removeAttribute("aria-activedescendant");
+    this.input.setAttribute("aria-activedescendant", this.hits.length ? `hit-${place}` : "");
   }
 
   #pressed(event) {
@@ -92,7 +93,7 @@ export class Search {
     event.stopPropagation();
   }
 
-  // Takes what was typed or nothing, never an older hit.
+  // Takes what was typed, never an older hit.
   async #enter() {
     clearTimeout(this.timer);
     if (this.input.value !== this.answered) await this.#ask();

@@ -1,19 +1,22 @@
 // The note: its text whole, one text node per line, and evidence laid over it as highlights near the viewport.
 
-import { make } from "./dom.js";
+import { idle, make } from "./dom.js";
 import { before } from "./offsets.js";
 
-const LINES = 20; // of a block, which is laid out and lit or not as a whole
-const LONGEST = 4000; // characters of a line
-const WIDE = 86; // characters of a line of the sheet, by which the height of a block is guessed
-const NEAR = 500; // pixels beyond what is in sight
+const LINES = 20; // of a block, and
+const LONGEST = 4000; // characters of a line, and about those of a block
+const WIDE = 86; // characters of a line of the sheet: the height of a block is guessed
+const FIRST = 1000; // pixels that are built at once; the rest follows when nobody waits, or it is asked for
+const MORE = 8; // blocks that are built at a time then
+const NEAR = 400; // pixels beyond what is in sight
+const LONG = 150_000; // characters beyond which only what is near is laid out
 const LAYERS = ["ev1", "ev2", "ev3", "doubt", "weak", "strong", "cue", "chosen"]; // the later ones lie above
 const WORD = /[\p{L}\p{N}\p{M}]/u;
 const CAN = typeof Highlight !== "undefined" && CSS.highlights !== undefined; // else the same pieces are <mark>
 const FORCED = matchMedia("(forced-colors: active)"); // there all highlights look alike
 
 // Spans cut into disjoint pieces: how many codes each speaks for, and which.
-export function segments(codes) {
+function segments(codes) {
   const events = [];
   for (const { code, evidence } of codes) {
     for (const span of evidence) {
@@ -38,50 +41,53 @@ export function segments(codes) {
 
 export class NoteText {
   constructor(host, scroller, rail, on) {
-    Object.assign(this, { host, scroller, rail, on, text: "", pieces: [], starts: [], blocks: [], segments: [], ends: [] });
-    this.canvas = rail.querySelector("canvas");
+    Object.assign(this, { host, scroller, rail, on, text: "", blocks: [], tops: [], segments: [], ends: [], own: [], near: [0, 0] });
+    this.ticks = rail.querySelectorAll("path");
     this.frame = rail.querySelector("i");
-    this.layers = {};
+    this.layers = Object.fromEntries(LAYERS.map((name) => [name, []]));
     this.frames = new Map();
-    scroller.addEventListener("scroll", () => this.#soon("scroll", () => this.#scrolled()), { passive: true });
-    host.addEventListener("mousemove", (event) => this.#soon("point", () => this.#pointed(event)));
-    host.addEventListener("mouseleave", () => on.hovered([]));
-    host.addEventListener("click", (event) => this.#clicked(event));
-    document.addEventListener("selectionchange", () => this.#soon("selection", () => this.#selected()));
-    rail.addEventListener("click", (event) => this.#railed(event));
+    this.idly = idle();
+    scroller.onscroll = () => this.#soon("scroll", () => this.#scrolled());
+    host.onmousemove = (event) => this.#soon("point", () => this.#pointed(event));
+    host.onmouseleave = () => on.hovered([]);
+    host.onclick = (event) => this.#clicked(event);
+    document.onselectionchange = () => this.#soon("selection", () => this.#selected());
+    rail.onclick = (event) => this.#railed(event);
     const sizes = new ResizeObserver(() => this.#measure());
-    for (const element of [scroller, host]) sizes.observe(element); // blocks get their true height when they are near
-    for (const look of [FORCED, matchMedia("(prefers-color-scheme: dark)")]) look.addEventListener("change", on.repaint);
+    for (const element of [scroller, host]) sizes.observe(element);
+    FORCED.addEventListener("change", on.repaint);
   }
 
   show(text, sections) {
     this.text = text;
-    this.codes = this.key = null;
-    this.blocks = [];
-    const headings = new Set(sections.map((section) => section.start));
-    for (const run of paragraphs(text, headings)) this.#line(run, headings.has(run[0].start));
-    this.#list();
+    this.blocks = blocks(text, new Set(sections.map((section) => section.start)));
     this.begins = this.blocks.map((block) => block.start);
-    this.near = this.blocks.slice(0, 2); // until they are measured
-    this.scroller.scrollTop = 0; // before the new text is there, or it would be laid out twice
-    this.host.replaceChildren(...this.blocks.map((block) => block.element));
-    for (const block of this.blocks) block.element.style.containIntrinsicSize = `auto ${block.height}px`;
+    this.places = new WeakMap(); // where the text of a node stands
+    Object.assign(this, { built: 0, tops: [], codes: null });
+    let high = 0;
+    const first = this.blocks.findIndex((block) => (high += block.height) > FIRST);
+    this.near = [0, this.blocks.at(first).end];
+    this.scroller.scrollTop = 0; // first, or the new text would be laid out twice
+    this.host.replaceChildren();
+    this.host.classList.toggle("long", text.length > LONG);
+    this.host.style.minHeight = `${this.blocks.reduce((sum, block) => sum + block.height, 0)}px`;
+    this.#build(first < 0 ? this.blocks.length : first + 1);
+    this.idly(Array.from({ length: 1 + this.blocks.length / MORE }, () => () => this.#build(this.built + MORE)));
     this.choose(null);
   }
 
   // codes: what is lit; active: the code whose words stand out; mode: all, this or plain.
   light(codes, active, mode) {
     this.lit = mode === "all" && !FORCED.matches;
-    const shown = this.lit ? codes : [];
-    const key = shown === this.codes ? this.key : JSON.stringify(shown);
-    this.codes = shown;
-    if (key !== this.key) {
-      this.key = key;
+    const shown = this.lit ? codes : NONE;
+    if (shown !== this.codes) {
+      this.codes = shown;
       this.segments = segments(shown);
       this.ends = this.segments.map((segment) => segment.end);
-      this.#register();
+      for (const depth of [1, 2, 3]) this.#lay(`ev${depth}`, this.segments.filter(({ codes }) => Math.min(3, codes.length) === depth));
+      this.#lay("doubt", this.segments.filter(({ doubt }) => doubt));
     }
-    const spans = (mode !== "plain" && active?.evidence) || [];
+    const spans = (mode !== "plain" && active?.evidence) || NONE;
     const enough = Math.max(0, ...spans.map(weight)) / 2;
     this.#lay("strong", spans.filter((span) => weight(span) >= enough));
     this.#lay("weak", spans.filter((span) => weight(span) < enough));
@@ -91,7 +97,7 @@ export class NoteText {
   }
 
   reveal(start) {
-    if (!this.pieces.length) return;
+    if (!this.blocks.length) return;
     const box = this.rectangle(start, start + 1);
     const frame = this.scroller.getBoundingClientRect();
     if (box.top < frame.top + 60 || box.bottom > frame.bottom - 90) {
@@ -104,9 +110,9 @@ export class NoteText {
   }
 
   everything(lit) {
-    this.near = lit ? this.blocks : [];
-    if (lit) this.#register();
-    else this.#scrolled();
+    if (lit) this.#build(this.blocks.length);
+    this.#light(lit ? [0, Infinity] : [0, 0]);
+    if (!lit) this.#scrolled();
   }
 
   // Words, whole: a selection that begins or ends within one takes all of it, marks around it are left out.
@@ -130,8 +136,7 @@ export class NoteText {
   }
 
   select(start, end) {
-    const range = this.#range({ start, end });
-    getSelection().setBaseAndExtent(range.startContainer, range.startOffset, range.endContainer, range.endOffset);
+    getSelection().setBaseAndExtent(...this.#ends({ start, end }));
     this.reveal(end - 1);
   }
 
@@ -146,152 +151,158 @@ export class NoteText {
 
   // drawing
 
-  // A section begins a block, so that where blocks stand says where sections do.
-  #line(run, heading) {
-    let block = this.blocks.at(-1);
-    if (!block || heading || block.lines.length === LINES) {
-      block = { element: make("div", { class: "block" }), start: run[0].start, height: 0, lines: [] };
-      this.blocks.push(block);
+  // The blocks up to a number, those that are there already left as they are.
+  #build(count) {
+    const fresh = this.blocks.slice(this.built, count);
+    for (const block of fresh) {
+      block.element = make("div", { class: "block" });
+      block.element.style.containIntrinsicSize = `auto ${block.height}px`;
+      this.#fill(block, NONE);
     }
-    const kind = heading ? "line heading" : run.length > 1 ? "line flow" : run[0].cut ? "line endless" : "line";
-    const line = { element: make("div", { class: kind }), start: run[0].start, end: run.at(-1).end, run };
-    this.#fill(line, []);
-    block.element.append(line.element);
-    block.lines.push(line);
-    block.end = line.end + 1;
-    block.height += line.end > line.start ? 28 * Math.ceil((line.end - line.start) / WIDE) : 13;
+    this.host.append(...fresh.map((block) => block.element));
+    this.built += fresh.length;
+    if (this.built === this.blocks.length) this.host.style.minHeight = "";
   }
 
-  // The text nodes of a line, cut where pieces of evidence begin and end; without pieces, one for each line of the text.
-  #fill(line, cuts) {
-    line.pieces = [];
-    const nodes = [];
-    for (const one of line.run) {
-      const last = one.end < line.end ? one.end + 1 : one.end; // line breaks within a paragraph are its blanks
-      const inside = cuts.filter((cut) => cut.start < last && cut.end > one.start);
-      const places = [...new Set([one.start, ...inside.flatMap(({ start, end }) => [start, end]), last])]
-        .filter((place) => place >= one.start && place <= last);
-      for (let index = 1; index < places.length; index++) {
-        const [start, end] = [places[index - 1], places[index]];
-        const node = document.createTextNode(this.text.slice(start, end));
-        const cut = inside.find((piece) => piece.start <= start && piece.end >= end);
-        line.pieces.push({ node, start, end });
-        nodes.push(cut ? make("mark", { class: cut.codes.map((name) => `at-${name}`).join(" ") }, node) : node);
+  // The lines of a block, a text node for each line of the text, cut where pieces of evidence begin and end.
+  #fill(block, cuts) {
+    block.pieces = [];
+    block.element.replaceChildren(...block.runs.map((run) => {
+      const line = make("div", { class: run.kind });
+      for (const { start, end } of run) {
+        const last = end < run.at(-1).end ? end + 1 : end; // line breaks within a paragraph are its blanks
+        let at = start;
+        const put = (stop, names) => {
+          const node = document.createTextNode(this.text.slice(at, stop));
+          this.places.set(node, at);
+          block.pieces.push({ node, start: at });
+          line.append(names ? make("mark", { class: names.map((name) => `at-${name}`).join(" ") }, node) : node);
+          at = stop;
+        };
+        for (const cut of cuts.filter((one) => one.start < last && one.end > start)) {
+          if (cut.start > at) put(cut.start);
+          put(Math.min(cut.end, last), cut.codes);
+        }
+        if (at < last || start === last) put(last);
       }
-    }
-    line.element.replaceChildren(...nodes);
+      return line;
+    }));
   }
 
-  #list() {
-    this.pieces = this.blocks.flatMap((block) => block.lines.flatMap((line) => line.pieces));
-    this.starts = this.pieces.map((piece) => piece.start);
-    this.places = new Map(this.pieces.map((piece) => [piece.node, piece]));
+  #blockAt(offset) {
+    return Math.max(0, before(this.begins, offset + 1) - 1);
   }
 
-  #range({ start, end }) {
-    const at = (offset) => this.pieces[Math.max(0, before(this.starts, offset + 1) - 1)];
-    const [first, last] = [at(start), at(Math.max(start, end - 1))];
+  // The text node of a place, which is built if it is not there yet.
+  #nodeAt(offset) {
+    const place = this.#blockAt(offset);
+    this.#build(place + 1);
+    const { pieces } = this.blocks[place];
+    const { node, start } = pieces.findLast((piece) => piece.start <= offset) ?? pieces[0];
+    return [node, start];
+  }
+
+  #ends({ start, end }) {
+    const [first, from] = this.#nodeAt(start);
+    const [last, to] = this.#nodeAt(Math.max(start, end - 1));
+    return [first, Math.min(first.length, start - from), last, Math.min(last.length, end - to)];
+  }
+
+  #range(span) {
+    const [first, from, last, to] = this.#ends(span);
     const range = document.createRange();
-    range.setStart(first.node, Math.min(first.node.length, Math.max(0, start - first.start)));
-    range.setEnd(last.node, Math.min(last.node.length, Math.max(0, end - last.start)));
+    range.setStart(first, from);
+    range.setEnd(last, to);
     return range;
   }
 
+  // Spans of a layer, registered where they are near: the browser looks at all of them again at each change.
   #lay(name, spans) {
-    if (!spans.length && !this.layers[name]?.length) return;
     this.layers[name] = spans;
     if (!CAN) return void this.#soon("mark", () => this.#mark());
-    const layer = new Highlight(...(this.pieces.length ? spans.map((span) => this.#range(span)) : []));
+    const [from, to] = this.near;
+    const near = spans.filter((span) => span.end > from && span.start < to);
+    if (!near.length) return void CSS.highlights.delete(name);
+    const layer = new Highlight(...near.map((span) => fixed(...this.#ends(span))));
     layer.priority = LAYERS.indexOf(name);
     CSS.highlights.set(name, layer);
   }
 
+  #light(near) {
+    this.near = near;
+    for (const name of LAYERS) this.#lay(name, this.layers[name]);
+  }
+
   #mark() {
-    const named = LAYERS.map((name) => ({ code: name, evidence: this.layers[name] ?? [] }));
-    const cuts = segments(named);
-    for (const block of this.near) {
-      const own = cuts.filter((cut) => cut.start < block.end && cut.end > block.start);
-      for (const line of block.lines) this.#fill(line, own);
+    const cuts = segments(LAYERS.map((name) => ({ code: name, evidence: this.layers[name] })));
+    const [from, to] = this.near;
+    for (const block of this.blocks.slice(0, this.built)) {
+      if (block.end > from && block.start < to) this.#fill(block, cuts.filter((cut) => cut.start < block.end && cut.end > block.start));
     }
-    this.#list();
   }
 
-  #register() {
-    const layers = { ev1: [], ev2: [], ev3: [], doubt: [] };
-    for (const block of this.near) {
-      for (let place = before(this.ends, block.start + 1); this.segments[place]?.start < block.end; place++) {
-        const { start, end, codes, doubt } = this.segments[place];
-        const part = { start: Math.max(start, block.start), end: Math.min(end, block.end) };
-        layers[`ev${Math.min(3, codes.length)}`].push(part);
-        if (doubt) layers.doubt.push(part);
-      }
-    }
-    for (const name in layers) this.#lay(name, layers[name]);
-  }
-
-  // Where blocks stand; of those that were never near, only about.
+  // Where blocks stand; of those not built, about.
   #measure() {
-    for (const block of this.blocks) [block.top, block.tall] = [block.element.offsetTop, block.element.offsetHeight];
+    let under = 0;
+    for (const [place, block] of this.blocks.entries()) {
+      block.top = place < this.built ? block.element.offsetTop : under;
+      under = block.top + block.height;
+    }
     this.tops = this.blocks.map((block) => block.top);
+    this.blocks.forEach((block, place) => { block.tall = (this.tops[place + 1] ?? under) - block.top; });
     this.total = this.scroller.scrollHeight || 1;
+    this.high = this.rail.clientHeight;
     this.frame.style.height = `${(100 * this.scroller.clientHeight) / this.total}%`;
     this.#draw();
     this.#scrolled();
   }
 
-  // A tick for each phrase, long for the active code; canvas knows no light-dark(), so the rail's own colours are asked.
+  // A tick for each phrase, long for the active code, in thousandths of the note.
   #draw() {
-    const scale = devicePixelRatio || 1;
-    const [width, height] = [Math.round(14 * scale), Math.round(this.rail.clientHeight * scale)];
-    if (this.tops?.length !== this.blocks.length || !height) return;
-    if (this.canvas.height !== height) Object.assign(this.canvas, { width, height });
-    const pen = this.canvas.getContext("2d");
-    pen.clearRect(0, 0, width, height);
-    const { color, outlineColor } = getComputedStyle(this.rail);
-    const tick = ({ start }, left) => {
-      const block = this.blocks[Math.max(0, before(this.begins, start + 1) - 1)];
+    if (this.tops.length !== this.blocks.length) return;
+    const tick = ({ start }) => {
+      const block = this.blocks[this.#blockAt(start)];
       const inside = (start - block.start) / Math.max(1, block.end - block.start);
-      pen.rect(left, Math.round((height * (block.top + block.tall * inside)) / this.total), width - left, Math.max(2, Math.round(height / 260)));
+      return Math.round((1000 * (block.top + block.tall * inside)) / this.total);
     };
-    for (const [spans, colour, left] of [[this.segments, color, width / 2], [this.own ?? [], outlineColor, 0]]) {
-      pen.beginPath();
-      pen.fillStyle = colour;
-      for (const span of spans) tick(span, left);
-      pen.fill();
-    }
+    [[this.segments, "M7 ", "h7"], [this.own, "M0 ", "h14"]].forEach(([spans, from, to], place) => {
+      const ticks = new Set(spans.map(tick));
+      this.ticks[place].setAttribute("d", [...ticks].map((at) => from + at + to).join(""));
+    });
   }
 
   // what people do
 
   #soon(name, act) {
-    if (!this.frames.has(name)) {
-      requestAnimationFrame(() => {
-        const latest = this.frames.get(name);
-        this.frames.delete(name);
-        latest();
-      });
-    }
+    if (!this.frames.has(name)) requestAnimationFrame(() => {
+      const latest = this.frames.get(name);
+      this.frames.delete(name);
+      latest();
+    });
     this.frames.set(name, act);
   }
 
-  // Evidence is registered for what is near, in the frame that scrolls: the browser looks at all of it again at each change.
   #scrolled() {
-    if (this.tops?.length !== this.blocks.length || !this.blocks.length) return;
-    const top = this.scroller.scrollTop;
+    if (this.tops.length !== this.blocks.length || !this.blocks.length) return;
+    const { scrollTop: top, clientHeight: tall } = this.scroller;
     const at = (place) => Math.max(0, before(this.tops, place) - 1);
-    this.frame.style.translate = `0 ${(top * this.rail.clientHeight) / this.total}px`;
+    const [first, last] = [at(top - NEAR), at(top + tall + NEAR)];
+    this.frame.style.translate = `0 ${(top * this.high) / this.total}px`;
     this.on.scrolled(this.begins[at(top + 60)]);
-    const near = this.blocks.slice(at(top - NEAR), at(top + this.scroller.clientHeight + NEAR) + 1);
-    if (near[0] === this.near[0] && near.at(-1) === this.near.at(-1)) return;
-    this.near = near;
-    this.#register();
+    if (last >= this.built) {
+      this.#build(last + 1);
+      return this.#measure();
+    }
+    const near = [this.begins[first], this.blocks[last].end];
+    if (near.join() === this.near.join()) return;
+    this.#light(near);
   }
 
   #offsetUnder(event) {
     const caret = document.caretPositionFromPoint?.(event.clientX, event.clientY);
     const range = caret ? null : document.caretRangeFromPoint?.(event.clientX, event.clientY);
-    const piece = this.places?.get(caret ? caret.offsetNode : range?.startContainer);
-    return piece ? piece.start + (caret ? caret.offset : range.startOffset) : null;
+    const start = this.places?.get(caret ? caret.offsetNode : range?.startContainer);
+    return start === undefined ? null : start + (caret ? caret.offset : range.startOffset);
   }
 
   #segmentUnder(event) {
@@ -329,17 +340,12 @@ export class NoteText {
 
   // Selections also end between elements: there, the first piece behind counts.
   #offsetOf(node, offset) {
-    const piece = this.places.get(node);
-    if (piece) return piece.start + offset;
+    const start = this.places.get(node);
+    if (start !== undefined) return start + offset;
+    const pieces = this.blocks.slice(0, this.built).flatMap((block) => block.pieces);
     const point = document.createRange();
     point.setStart(node, offset);
-    let [low, high] = [0, this.pieces.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (point.comparePoint(this.pieces[middle].node, 0) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return this.pieces[low]?.start ?? this.text.length;
+    return pieces.find((piece) => point.comparePoint(piece.node, 0) >= 0)?.start ?? this.text.length;
   }
 
   #railed(event) {
@@ -349,9 +355,25 @@ export class NoteText {
   }
 }
 
+// Runs of lines in blocks, with their guessed heights; a section begins one, so that where blocks stand says where sections do.
+function blocks(text, headings) {
+  const found = [];
+  for (const run of paragraphs(text, headings)) {
+    const [{ start, cut }, { end }] = [run[0], run.at(-1)];
+    const heading = headings.has(start);
+    let block = found.at(-1);
+    if (!block || heading || block.runs.length === LINES || block.end - block.start > LONGEST) found.push((block = { start, height: 0, runs: [] }));
+    run.kind = heading ? "line heading" : run.length > 1 ? "line flow" : cut ? "line endless" : "line";
+    block.runs.push(run);
+    block.end = end + 1;
+    block.height += end > start ? 28 * Math.ceil((end - start) / WIDE) : 13;
+  }
+  return found;
+}
+
 // Lines, and where a program has broken them at a fixed width, the paragraphs that they were: a break belongs to a
 // paragraph if the first word behind it would not have fitted before it.
-export function paragraphs(text, headings) {
+function paragraphs(text, headings) {
   const lines = [];
   for (let start = 0; start <= text.length; ) {
     const stop = text.indexOf("\n", start);
@@ -367,18 +389,21 @@ export function paragraphs(text, headings) {
     start = end + 1;
   }
   const width = lines.reduce((most, { start, end }) => Math.max(most, end - start), 0);
+  if (width < 40 || width > 120) return lines.map((line) => [line]);
   const broken = ({ start, end }, next) => {
-    if (next.end === next.start || headings.has(start) || headings.has(next.start)) return false;
-    const word = /^\S+/.exec(text.slice(next.start, Math.min(next.end, next.start + width)))?.[0].length;
-    return word !== undefined && end > start && end - start + 1 + word > width;
+    if (end === start || next.end === next.start || headings.has(start) || headings.has(next.start)) return false;
+    const word = /^\S+/.exec(text.slice(next.start, next.end))?.[0].length;
+    return word !== undefined && end - start + 1 + word > width;
   };
   const breaks = lines.map((line, place) => place > 0 && broken(lines[place - 1], line));
-  const wrapped = width >= 40 && width <= 120 && breaks.filter(Boolean).length >= Math.max(2, lines.length / 20);
+  const wrapped = breaks.filter(Boolean).length >= Math.max(2, lines.length / 20);
   const runs = [];
   lines.forEach((line, place) => (wrapped && breaks[place] ? runs.at(-1).push(line) : runs.push([line])));
   return runs;
 }
 
+const NONE = [];
+const fixed = (startContainer, startOffset, endContainer, endOffset) => new StaticRange({ startContainer, startOffset, endContainer, endOffset });
 const weight = (span) => span.weight ?? 1;
 const high = (text, place) => (text.charCodeAt(place) & 0xfc00) === 0xd800;
 const low = (text, place) => (text.charCodeAt(place) & 0xfc00) === 0xdc00;
