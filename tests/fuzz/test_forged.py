@@ -70,8 +70,11 @@ def _values(array: np.ndarray) -> Sequence[Any]:
 
 
 def must_be_refused(name: str, way: str) -> bool:
-    """Whether nothing harmless can come of it; of starts, one more is one more empty row, to which nothing points."""
-    if name.endswith("starts") and way == "longer":
+    """Whether nothing harmless can come of it.
+
+    Of starts, one more is one more empty row, to which nothing points; of letters of words, another word.
+    """
+    if name.endswith(("starts", "taught.words", "further.words")) and way == "longer":
         return False
     return way in ("gone", "cut", "longer", "another axis") or way.startswith("nan")
 
@@ -150,6 +153,7 @@ def test_no_forged_array_of_a_coder_does_harm(recipe: str, tmp_path: Path) -> No
     ends = {name: tried(opened, name, tmp_path) for name in opened.tensors}
     rows = [(name, *row) for name, found in ends.items() for row in found]
     refused = sum(code == 2 for _, _, code, _ in rows)
+    assert refused < len(rows)  # the coder itself is opened
     print(f"{recipe}: {len(ends)} arrays, {len(rows)} forgeries, {refused} refused, {len(rows) - refused} harmless")
     wrong = [row for row in rows if row[3]]
     assert not wrong, "\n".join(map(repr, wrong))

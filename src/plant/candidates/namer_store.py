@@ -12,10 +12,11 @@ from plant.candidates.name_table import NameTable
 from plant.candidates.names import Namer, NamerOptions, Values
 from plant.candidates.ridge import Ridge
 from plant.candidates.wording import VectorOptions, Wording, fit_vectors
-from plant.store.checks import check_numbers, check_shape, check_starts
+from plant.store.checks import check_finite, check_numbers, check_shape, check_starts
 from plant.store.ragged import Ragged, offsets
 
 LINE = "\n"  # stands in no word and no code
+MOST = 1 << 31  # notes
 
 
 def pack_namer(namer: Namer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -45,10 +46,12 @@ def unpack_namer(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     own = NamerOptions(**{**given, "vectors": vectors})
     n_codes = len(options["codes"])
     check_shape("notes", arrays["notes"], (n_codes,), "iu")
+    check_numbers("notes", arrays["notes"], MOST)
     check_shape("in_book", arrays["in_book"], (n_codes,), "b")
     taught = _unpacked_table(arrays, "taught", own.vectors, n_codes=n_codes)
     check_shape("means", arrays["means"], (sum(map(len, options["values"])),))
     check_shape("coefficients", arrays["coefficients"], (len(taught), len(arrays["means"])))
+    check_finite({"means": arrays["means"], "coefficients": arrays["coefficients"]})
     further = replace(own.vectors, sizes=tuple(options["further_sizes"]))
     return Namer(
         system=options["system"],
@@ -86,7 +89,9 @@ def _unpacked_table(
     n_codes: int,
     beside: NameTable | None = None,
 ) -> NameTable:
-    written = bytes(arrays[f"{place}.words"]).decode()
+    letters = arrays[f"{place}.words"]
+    check_shape(f"{place}.words", letters, (letters.size,), "u")
+    written = bytes(letters).decode()
     words = written.split(LINE) if written else []
     starts = offsets(arrays[f"{place}.lengths"])
     for way in ("folded", "stems"):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plant.store.checks import check_numbers, check_shape, check_starts
+from plant.store.checks import check_finite, check_numbers, check_shape, check_starts
 from plant.store.ragged import offsets
 
 MOST_NOTES = 5_000  # beyond, the kernel is too large; the judge then does without
@@ -64,6 +64,7 @@ def unpack_regression(
     check_shape("weights", arrays["weights"], (len(stems),))
     check_shape("answers", arrays["answers"], (shape[0], len(arrays["shares"])))
     check_shape("shares", arrays["shares"], (n_codes,))
+    check_finite(arrays)
     rows = csr_array((arrays["values"], arrays["columns"], arrays["starts"]), shape=shape)
     return NoteRegression(stems, arrays["weights"], rows, arrays["answers"], arrays["shares"])
 

@@ -23,6 +23,7 @@ from plant.candidates.phrases import gather_phrases
 from plant.candidates.places import Finder, FinderOptions, fit_finder, unpack_finder
 from plant.candidates.wording import Wording
 from plant.candidates.words import NoteWords, stemmer, words_of
+from plant.store.checks import check_shape
 from plant.types import Progress, silent
 
 
@@ -93,6 +94,7 @@ def unpack_reader(options: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     """The reader that `pack` took apart."""
     regression, codes = options["regression"], tuple(options["codes"])
     regressed = part("regression", arrays)
+    check_shape("seen", arrays["seen"], (arrays["seen"].size,), "iu")
     return Reader(
         unpack_finder(options["finder"], part("finder", arrays)),
         unpack_namer(options["namer"], part("namer", arrays)),

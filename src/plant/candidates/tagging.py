@@ -20,7 +20,7 @@ from plant.candidates.chain import Chain, Sequences, best_paths, fit_chain, marg
 from plant.candidates.keys import free_slots, slot_of
 from plant.candidates.packing import Arrays, packed_strings, part, under, unpacked_strings
 from plant.errors import ArtifactError
-from plant.store.checks import check_shape
+from plant.store.checks import check_finite, check_shape
 from plant.types import Progress, silent
 
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
@@ -173,6 +173,7 @@ def unpack_tagger(arrays: Mapping[str, NDArray[Any]]) -> Tagger:
     check_shape("features.keys", features["keys"], (len(features["keys"]),), "i")
     check_shape("features.sizes", features["sizes"], (len(KINDS),), "i")
     check_shape("features.weights", features["weights"], (len(features["keys"]), N_TAGS))
+    check_finite({"features.weights": features["weights"]})
     check_shape("chain.transitions", chain["transitions"], (N_TAGS, N_TAGS))
     for name in ("starts", "ends"):
         check_shape(f"chain.{name}", chain[name], (N_TAGS,))

@@ -4,6 +4,7 @@ Importing torch takes longer than all else that the prediction of a note takes. 
 explainers, further codes) it leaves to the classifier itself, which is then put together.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,7 +79,9 @@ class ArraySystem:
         return self.whole.pack()
 
 
-def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem], *, words: int) -> ArraySystem | None:
+def array_system(
+    packed: PackedSystem, unpack: Callable[[], FittedSystem], *, words: int, labels: int
+) -> ArraySystem | None:
     """The system of a packed classifier, if its parts have such forms; `unpack` makes the classifier itself."""
     if FORMS not in packed.options:
         return None
@@ -89,8 +92,9 @@ def array_system(packed: PackedSystem, unpack: Callable[[], FittedSystem], *, wo
     forms = packed.options[FORMS]
     encoder = ENCODERS[forms["encoder"]["form"]](forms["encoder"], kept["encoder"])
     decoder = DECODERS[forms["decoder"]["form"]](forms["decoder"], kept["decoder"])
-    if min(encoder.n_words, decoder.n_words) < words or decoder.input_size not in (ANY_SIZE, encoder.size):
-        raise ArtifactError("the arrays of the folder do not fit its vocabulary, or one another: make it again")
+    fits = min(encoder.n_words, decoder.n_words) >= words and encoder.n_words in (words, sys.maxsize)
+    if not fits or decoder.n_labels != labels or decoder.input_size not in (ANY_SIZE, encoder.size):
+        raise ArtifactError("the arrays of the folder do not fit its words and codes, or one another: make it again")
     return ArraySystem(encoder, decoder, matches_names="names" in packed.options["given"], unpack=unpack)
 
 

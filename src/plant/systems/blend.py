@@ -13,7 +13,7 @@ from plant.evaluate.choosing.blend import Blend, blended, fit_blend, fit_blend_o
 from plant.evaluate.choosing.calibration import logits_of
 from plant.evaluate.choosing.pairs import are_many
 from plant.evaluate.scores.of_texts import Full, Sparse, TextScores, Usual, sparse_of
-from plant.store.checks import check_shape
+from plant.store.checks import check_finite, check_shape
 from plant.systems.system import (
     UNSEEN,
     FittedSystem,
@@ -158,6 +158,7 @@ def blended_on(systems: tuple[FittedSystem, ...], view: TrainingView, choosing: 
 def unpack_blend(packed: PackedSystem, members: tuple[FittedSystem, ...], *, labels: int) -> MembersSystem:
     """The blend that `pack` took apart."""
     blend = Blend(np.array(packed.arrays["weights"]), packed.options["trust"], packed.options["shift"])
+    check_finite(packed.arrays)
     check_shape("weights", blend.weights, (len(members),))
     check_shape("log_odds", packed.arrays["log_odds"], (labels,))
     return MembersSystem(members, np.array(packed.arrays["log_odds"]), blend)

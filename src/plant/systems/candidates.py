@@ -22,7 +22,7 @@ from plant.data.corpus import Documents
 from plant.errors import ArtifactError, InputError
 from plant.evaluate.choosing.calibration import logits_of
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
-from plant.store.checks import check_shape
+from plant.store.checks import check_finite, check_shape
 from plant.systems.system import JUDGED, FittedSystem, Growth, Known, PackedSystem, Reading, phrases_in, said
 from plant.types import Evidence
 
@@ -224,6 +224,7 @@ def unpack_candidates(packed: PackedSystem, known: Known, scorers: tuple[FittedS
     if scorers and not options.get("looks"):
         raise ArtifactError("the judge of the folder never heard where scorers look: fit it again with plant run")
     check_shape("shares", packed.arrays["shares"], (len(known.codes),))
+    check_finite({"shares": packed.arrays["shares"]})
     judges = options["judges"] if "judges" in options else [options["judge"]]  # there was one in earlier versions
     return CandidatesSystem(
         reader=unpack_reader(options["reader"], packing.part("reader", packed.arrays)),

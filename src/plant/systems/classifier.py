@@ -162,7 +162,8 @@ def ready(system: ClassifierSystem) -> FittedSystem:
     """A trained classifier as it will be when it is opened again: the bits of its scores must not depend on that."""
     if system.device != "cpu":
         return system
-    return array_system(system.pack(), lambda: system, words=len(system.given.vocab)) or system
+    sizes = {"words": len(system.given.vocab), "labels": len(system.given.codes)}
+    return array_system(system.pack(), lambda: system, **sizes) or system
 
 
 def unpack_classifier(packed: PackedSystem, known: Known) -> ClassifierSystem:

@@ -22,7 +22,7 @@ from plant.data.corpus import Documents, TrainingView
 from plant.errors import InputError
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.recipe import schema
-from plant.store.checks import check_length, check_numbers, check_shares, check_starts
+from plant.store.checks import check_length, check_numbers, check_shape, check_shares, check_starts
 from plant.store.ragged import Ragged
 from plant.systems.system import CONTRIBUTION, Growth, Known, PackedSystem, under
 from plant.text.folding import fold
@@ -256,6 +256,8 @@ def unpack_dictionary(packed: PackedSystem, known: Known) -> DictionarySystem:
     for layer in layers:
         check_numbers("labels", layer.labels, len(known.codes))
         check_numbers("wording", layer.wording, len(layer.wordings))
+        for name, counts in (("found", layer.found), ("right", layer.right)):
+            check_shape(name, counts, (len(layer.labels), 2), "iuf")
     return DictionarySystem(layers, np.asarray(packed.arrays["frequencies"]), known.vocab)
 
 

@@ -27,6 +27,7 @@ from plant.nn.language.prompts import (
     title_pieces,
 )
 from plant.nn.language.transformer import Transformer
+from plant.store.checks import check_finite
 from plant.systems.system import FittedSystem, Growth, Known, PackedSystem, Reading, said, under
 from plant.systems.widened import WidenedSystem, widened
 from plant.text.subwords import SubwordTokenizer, tokenizer_from_json
@@ -163,6 +164,7 @@ def unpack_kept(packed: PackedSystem, known: Known, parts: tuple[FittedSystem, .
     options, plan = packed.options, PromptPlan(**packed.options["plan"])
     transformer = Transformer(options["config"], tokenizer_from_json(options["tokenizer"]))
     model = PromptedModel(transformer, yes=options["answers"][0], no=options["answers"][1])
+    check_finite(packed.arrays)
     kept = {name: torch.from_numpy(np.array(array)) for name, array in under(packed.arrays, "weights.").items()}
     shapes = {name: value.shape for name, value in model.named_parameters()}
     if {name: value.shape for name, value in kept.items()} != shapes or len(parts) > 1:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from plant.errors import ArtifactError, unknown
+from plant.store.checks import check_finite, check_length
 from plant.systems.blend import BLEND, MEAN, MembersSystem, unpack_blend
 from plant.systems.prior import TAG as PRIOR
 from plant.systems.prior import unpack_prior
@@ -42,11 +43,13 @@ def _unpack_classifier(packed: PackedSystem, known: Known) -> FittedSystem:
 
         return unpack_classifier(packed, known)
 
+    check_finite(packed.arrays)
+    check_length("frequencies", packed.arrays["given.frequencies.values"], len(known.codes))
     if FORMS not in packed.options:
         return whole()
     from plant.systems.array_classifier import array_system  # numba
 
-    return array_system(packed, whole, words=len(known.vocab)) or whole()
+    return array_system(packed, whole, words=len(known.vocab), labels=len(known.codes)) or whole()
 
 
 def _unpack_dictionary(packed: PackedSystem, known: Known) -> FittedSystem:

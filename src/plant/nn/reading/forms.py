@@ -54,6 +54,11 @@ class ArrayDecoder(Protocol):
         ...
 
     @property
+    def n_labels(self) -> int:
+        """How many labels it has."""
+        ...
+
+    @property
     def input_size(self) -> int:
         """The size of the states that it takes; `ANY_SIZE` where it looks at none."""
         ...

@@ -54,6 +54,10 @@ class NamedLabels:
     def n_words(self) -> int:
         return len(self.words)
 
+    @property
+    def n_labels(self) -> int:
+        return len(self.prior)
+
     def read(self, notes: Sequence[Integers], encoder: ArrayEncoder) -> Said:
         tokens = [note.astype(np.int64) for note in notes]
         matches = joined([matches_in(self.similar, row, self.phrases, self.matching) for row in tokens])

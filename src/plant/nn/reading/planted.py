@@ -65,6 +65,10 @@ class ListedLabels:
         return len(self.lists.starts) - 1
 
     @property
+    def n_labels(self) -> int:
+        return len(self.bias)
+
+    @property
     def input_size(self) -> int:
         return self.weights.shape[1]
 
@@ -109,6 +113,7 @@ def listed_labels(facts: Facts, kept: Kept) -> ListedLabels:
     check_numbers("relevance.tokens", tokens, n_tokens, axes=2)
     if len(scores) > len(bias):
         raise ArtifactError("relevance.scores of the folder has more codes than there are: make it again")
+    check_shape("relevance.label_counts", kept.given["relevance.label_counts"], (len(scores),), "iu")
     lists = lists_by_token(tokens, scores, n_tokens=n_tokens)
     ranker = RANKERS[facts["ranker"]](kept, n_tokens, len(bias))
     constants = Constants(np.full(len(lists.scores), np.nan, lists.scores.dtype), ranker.label_half)
@@ -120,6 +125,7 @@ def _bilinear(kept: Kept, n_tokens: int, n_labels: int) -> BilinearScores:
     _check_vectors(tokens, labels, n_tokens, n_labels)
     check_shape("ranker.token_bias", bias, (n_tokens,))
     check_shape("ranker.label_vectors", labels, (n_labels, tokens.shape[1]))
+    check_shape("ranker.label_bias", kept.weights["ranker.label_bias"], (n_labels,))
     return BilinearScores(tokens, bias, labels)
 
 
