@@ -126,7 +126,9 @@ def test_a_run_survives_kill_9(tmp_path: Path) -> None:
         for note in notes_of(80):
             file.write(json.dumps({"id": note.id, "text": note.text, "codes": note.codes, "split": note.split}) + "\n")
     run_demo(notes, tmp_path / "whole")
-    running = subprocess.Popen([sys.executable, "-c", PROGRAM, str(notes), str(tmp_path / "killed")], cwd=ROOT)
+    command = [sys.executable, "-c", PROGRAM, str(notes), str(tmp_path / "killed")]
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # another number rounds otherwise
+    running = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **threads})
     while not list((tmp_path / "killed").glob("checkpoints/model*")) and running.poll() is None:
         time.sleep(0.01)
     os.kill(running.pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -155,10 +156,18 @@ def check_replaceable(path: Path, kind: str) -> None:
     if not path.is_symlink() and (path / MANIFEST).is_file():
         with suppress(_ReplacedError):  # by another writer of the same
             _parsed_manifest(path)  # a damaged one is told as such: nobody may lose what is not known
-    if path.is_symlink() or (path.exists() and not path.is_dir()):
+    if _is_no_folder(path):
         raise InputError(f"{path} exists and is not a folder: choose another --out")
     if all(_holds_other(path, kind) for _ in range(3)):  # while another writer replaces it, it is gone for a moment
         raise InputError(f"{path} exists with other content: choose another --out, or empty it")
+
+
+def _is_no_folder(path: Path) -> bool:
+    """Whether a link or a file stands there; by one look, since between two another writer may replace a folder."""
+    try:
+        return not stat.S_ISDIR(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _holds_other(path: Path, kind: str) -> bool:
@@ -206,7 +215,7 @@ def atomic_files(paths: Sequence[Path | str]) -> Iterator[list[Path]]:
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that takes the place of `path`, which is new or empty, when the block ends well."""
-    if path.is_symlink() or (path.exists() and not path.is_dir()):
+    if _is_no_folder(path):
         raise InputError(f"{quoted_path(path)} exists and is not a folder: choose another --out")
     if path.is_dir() and any(path.iterdir()):
         raise InputError(f"{quoted_path(path)} exists with other content: choose another --out, or empty it")
