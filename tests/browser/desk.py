@@ -1,6 +1,5 @@
 """A desk that answers on a port of this machine, and what looks at it."""
 
-import http.client
 import os
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from plant.serve.desk import Desk
 from plant.serve.reader import Reader
 from plant.serve.server import answered_hosts, listening
 from plant.serve.store import Store
+from tests.e2e.test_serve_command import is_ready
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "build" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
@@ -44,20 +44,9 @@ def desk_apart(coder: Path, store: Path, port: int) -> Iterator[subprocess.Popen
     options = ["--store", str(store), "--port", str(port)]
     with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL, env=environment) as server:
         try:
-            while not _is_ready(port):
+            while not is_ready(f"http://127.0.0.1:{port}/"):
                 assert server.poll() is None
                 time.sleep(0.05)
             yield server
         finally:
             server.kill()
-
-
-def _is_ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request("GET", "/v1/ready")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ import torch.nn.functional as F
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
 from plant.data.corpus import take
+from plant.errors import ArtifactError
 from plant.nn.reading import convolution
 from plant.nn.reading.convolution import Layer
 from plant.systems.array_classifier import ArraySystem
 from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import FittedCoder, load_coder
+from plant.systems.system import Known
+from plant.systems.table import unpack_system
 from tests.made_up import notes_of
 
 FEW = ("prepare.min_count=1", "fit.epochs=1")
@@ -63,6 +67,28 @@ def read_by(coder: FittedCoder) -> ArraySystem:
 
 def texts() -> list[str]:
     return [*ODD, *(note.text for note in notes_of(20, seed=5, n_codes=4))]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_weight_that_is_no_number_is_refused(coder: FittedCoder, value: float) -> None:
+    packed = coder.system.pack()
+    known = Known(coder.vocab, coder.codes, coder.codebook)
+    unpack_system(packed, known)
+    for name in [name for name, array in packed.arrays.items() if array.dtype.kind == "f" and array.size]:
+        wrong = np.array(packed.arrays[name])
+        wrong.reshape(-1)[-1] = value
+        with pytest.raises(ArtifactError, match="no numbers"):
+            unpack_system(replace(packed, arrays={**packed.arrays, name: wrong}), known)
+
+
+def test_arrays_that_only_the_classifier_needs_are_looked_at_too(coder: FittedCoder) -> None:
+    packed = coder.system.pack()
+    known = Known(coder.vocab, coder.codes, coder.codebook)
+    names = {"given.frequencies.values", "given.relevance.label_counts", "weights.decoder.ranker.label_bias"}
+    for name in names & set(packed.arrays):
+        cut = {**packed.arrays, name: packed.arrays[name][:-1]}
+        with pytest.raises(ArtifactError, match="make it again"):
+            unpack_system(replace(packed, arrays=cut), known)
 
 
 def test_both_ways_give_the_same_probabilities_and_words(coder: FittedCoder) -> None:
