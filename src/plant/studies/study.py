@@ -24,7 +24,7 @@ from plant.store.safetensors import read_tensors
 from plant.studies.processes import in_own_process
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
-             "effective-can", "lsan")  # fmt: skip
+             "effective-can", "lsan", "msatt-kg", "hypercore", "isd", "msmn", "discnet", "attentionxml")  # fmt: skip
 STUDIES: Mapping[str, tuple[str, ...]] = {
     "baselines": (
         "plant",
@@ -35,6 +35,10 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
         "plant-cnn",
         "plant-cnn-learned",
         "plant-bilstm",
+        "dictionary",
+        "interaction",
+        "plant-interaction",
+        "candidates",
     ),
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
