@@ -14,7 +14,7 @@ from plant.serve.catalogue import Catalogue
 from plant.serve.limits import Limits
 from plant.serve.metrics import Metrics, new_metrics
 from plant.serve.problems import Problem
-from plant.serve.reader import KNOWN_EXPLAINERS, Explain, Reader, Wish
+from plant.serve.reader import KNOWN_EXPLAINERS, PROBE, Explain, Reader, Wish
 from plant.serve.schemas import CodeOut
 from plant.serve.store import Store, Who
 
@@ -52,6 +52,10 @@ class Desk:
         catalogue = self.catalogue.result()
         ranked = self.reader.work(wish, texts)
         return [self.reader.shown(text, found, catalogue) for text, found in zip(texts, ranked, strict=True)]
+
+    def warm_up(self) -> None:
+        """Code a short text: what the coder loads when it is first asked is there before anyone waits for it."""
+        self.work(Wish(), [PROBE])
 
     def known(self, code: str) -> None:
         """Refuse a code that the coder does not know."""
