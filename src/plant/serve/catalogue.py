@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import Literal
 
@@ -121,11 +121,7 @@ class Catalogue:
 
     def chapter(self, code: str) -> str:
         """The chapter of a code in a word or two."""
-        try:
-            name = chapter(code, self.system)
-        except CodeError:
-            return ""
-        return _short_chapters(self.system).get(name, name)
+        return _short_chapter(code, self.system)
 
     def path(self, code: str) -> list[str]:
         """What a code belongs to, from the chapter down to its category: a line that says where one is."""
@@ -289,6 +285,16 @@ def _postings(
     counts = np.bincount(pairs // names, minlength=words) if names else np.zeros(0, np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
     return starts, (pairs % max(names, 1)).astype(np.int32)
+
+
+@lru_cache(maxsize=1 << 14)
+def _short_chapter(code: str, system: str) -> str:
+    """The chapter of a code in a word or two: the same few thousand codes are suggested again and again."""
+    try:
+        name = chapter(code, system)
+    except CodeError:
+        return ""
+    return _short_chapters(system).get(name, name)
 
 
 @cache

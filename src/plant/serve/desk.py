@@ -78,17 +78,17 @@ class Desk:
             raise Problem(422, f"unknown explainer; known: {', '.join(KNOWN_EXPLAINERS)}")
 
 
-def desk_of(request: Request) -> Desk:
-    """The desk of the service that answers."""
+async def desk_of(request: Request) -> Desk:
+    """The desk of the service that answers; `async`, as all that every request needs: a plain function is a thread's."""
     return request.app.state.desk
 
 
-def who_of(request: Request) -> Who:
+async def who_of(request: Request) -> Who:
     """Who asks: the gate has looked at it."""
     return request.scope["state"]["who"]
 
 
-def check_allowed(request: Request) -> None:
+async def check_allowed(request: Request) -> None:
     """Refuse who may not ask for the route that was found; a route without a line in the table is for nobody."""
     who, route = request.scope.get("state", {}).get("who"), getattr(request.scope.get("route"), "path", "")
     if not is_allowed(who, request.method, route):

@@ -1,5 +1,6 @@
 """The running service: a socket, a log without texts, an end that loses nothing."""
 
+import gc
 import ipaddress
 import logging
 import socket
@@ -72,6 +73,8 @@ def serve(app: FastAPI, opened: socket.socket, *, limits: Limits) -> None:
         timeout_graceful_shutdown=int(limits.seconds),
         h11_max_incomplete_event_size=64 << 10,
     )
+    gc.collect()
+    gc.freeze()  # coder and code book stay: to look through them for garbage again and again is half a millisecond a note
     uvicorn.Server(config).run(sockets=[opened])
 
 
