@@ -10,6 +10,7 @@ import { NoteText } from "./text.js";
 
 const EMPTY = "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
 const WATCH = 15000; // milliseconds between looks for changes by others
+const PATIENCE = 500; // milliseconds for which nothing is shown, where the first note takes longer
 const reviews = () => /reviewer|admin/.test(state.me?.role);
 const state = { me: null, queue: [], counts: { open: 0, finished: 0 }, view: null, codes: [], active: null, preview: null,
   mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true, listed: 100 };
@@ -318,6 +319,7 @@ function show(view, { keep = false } = {}) {
   slider(state.threshold);
   bar();
   refresh();
+  appear();
 }
 
 function outline() {
@@ -567,7 +569,10 @@ async function watch() {
   }
 }
 
+const appear = () => document.body.classList.remove("waiting");
+
 async function start() {
+  setTimeout(appear, PATIENCE);
   document.fonts.load("17px Desk Serif"); // before the note asks for it, which would be laid out twice
   [state.me] = await Promise.all([ask("me"), loadQueue()]);
   const { name, role } = state.me;
@@ -579,6 +584,7 @@ async function start() {
   else {
     refresh();
     $("#facts").textContent = EMPTY;
+    appear();
   }
 }
 
