@@ -1,6 +1,7 @@
 """The code book as it is searched: the same codes as a plain look through all names, and fast enough to type."""
 
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -89,9 +90,10 @@ def test_words_of_all_names_are_those_of_each_name() -> None:
     rows = [words_of(name) for _, _, name in owned]
     assert list(small.words) == sorted({word for row in rows for word in row})
     held = [[number for number, row in enumerate(rows) if word in row] for word in small.words]
-    parts = zip(small.starts.tolist(), small.starts.tolist()[1:], strict=False)
+    parts = pairwise(small.starts.tolist())
     assert [small.postings[first:last].tolist() for first, last in parts] == held
-    assert [small.words[first] if first >= 0 else "" for first in small.firsts] == [row[0] if row else "" for row in rows]
+    firsts = [small.words[first] if first >= 0 else "" for first in small.firsts]
+    assert firsts == [row[0] if row else "" for row in rows]
     assert small.sizes.tolist() == [sum(word not in VAGUE for word in row) for row in rows]
 
 

@@ -79,7 +79,10 @@ class Desk:
 
 
 async def desk_of(request: Request) -> Desk:
-    """The desk of the service that answers; `async`, as all that every request needs: a plain function is a thread's."""
+    """The desk of the service that answers.
+
+    `async`, as are all that every request needs: FastAPI calls plain functions in a thread.
+    """
     return request.app.state.desk
 
 
