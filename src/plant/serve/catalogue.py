@@ -272,7 +272,7 @@ def _words_of_all(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int
     numbers = {word: number for number, word in enumerate(words)}
     number_of = {end: -1, **{form: numbers[word] for form, word in folded.items()}}
     read = np.fromiter(map(number_of.__getitem__, written), np.int32, len(written))
-    owners = np.cumsum(read < 0)
+    owners = np.cumsum(read < 0, dtype=np.int64)
     return words, read[read >= 0], owners[read >= 0]
 
 
