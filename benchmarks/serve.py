@@ -35,7 +35,7 @@ from plant.serve.desk import Desk
 from plant.serve.limits import Limits
 from plant.serve.reader import Reader, Wish, open_reader
 from plant.serve.schemas import PredictIn, PredictionOut, PredictOut
-from plant.serve.server import listening
+from plant.serve.server import keep_for_good, listening
 from plant.serve.store import Store, Who
 
 QUERIES = ("smok", "heart fail", "acute kid", "diab type 2", "pneumonia", "fracture wrist", "a", "n17")
@@ -54,6 +54,7 @@ def service(reader: Reader, store: Path, limits: Limits, *, plain: bool = False)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
     thread.start()
     desk.catalogue.result()
+    keep_for_good()
     yield f"http://127.0.0.1:{opened.getsockname()[1]}", desk
     server.should_exit = True
     thread.join()

@@ -1,11 +1,12 @@
 """The code book as it is searched: the same codes as a plain look through all names, and fast enough to type."""
 
 import time
+from itertools import pairwise
 
 import pytest
 
 from plant.codes.icd import codebook_for
-from plant.serve.catalogue import Catalogue, bare, build_catalogue, catalogue_for, words_of
+from plant.serve.catalogue import VAGUE, Catalogue, bare, build_catalogue, catalogue_for, words_of
 
 QUERIES = (
     "smok",
@@ -78,6 +79,22 @@ def test_words_of_a_note_find_codes_where_no_name_has_them_all() -> None:
     assert [hit.code for hit in small.search("failing heart of the patient").hits] == ["I50"]
     assert small.search("nothing of this").total == 0
     assert small.search("").hits == ()
+
+
+def test_words_of_all_names_are_those_of_each_name() -> None:
+    names = {"a": ("Ménière’s—disease", "", "x_Y\nx", "NUL\0here"), "b": (), "c": ("½ ﬁve ... five", "site nos")}
+    small = build_catalogue(names)
+    owned = [(code, place == 0, name) for code, own in names.items() for place, name in enumerate(own)]
+    assert [small.codes[owner] for owner in small.owners.tolist()] == [code for code, _, _ in owned]
+    assert small.is_title.tolist() == [title for _, title, _ in owned]
+    rows = [words_of(name) for _, _, name in owned]
+    assert list(small.words) == sorted({word for row in rows for word in row})
+    held = [[number for number, row in enumerate(rows) if word in row] for word in small.words]
+    parts = pairwise(small.starts.tolist())
+    assert [small.postings[first:last].tolist() for first, last in parts] == held
+    firsts = [small.words[first] if first >= 0 else "" for first in small.firsts]
+    assert firsts == [row[0] if row else "" for row in rows]
+    assert small.sizes.tolist() == [sum(word not in VAGUE for word in row) for row in rows]
 
 
 def test_leaves_are_the_codes_that_no_other_continues() -> None:

@@ -146,7 +146,9 @@ def _serve(arguments: argparse.Namespace) -> None:
             say(f"{name}: {new:,} notes put on the desk, {known:,} were there")
         log_to_stderr(arguments.log)
         hosts = answered_hosts(arguments.host, arguments.allow_host)
-        app = new_app(new_desk(reader, store, access=access, limits=limits, hosts=hosts))
+        desk = new_desk(reader, store, access=access, limits=limits, hosts=hosts)
+        app = new_app(desk)
+        desk.warm_up()
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         address = f"http://{host}:{opened.getsockname()[1]}/"
         say(f"the desk is at {address} (Ctrl+C ends it; decisions are kept in {store.place})")

@@ -7,9 +7,10 @@ phrase, makes it doubtful, or says that it is someone else's or of the past, is 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -62,6 +63,21 @@ class ReadText:
     cues: FoundCues
     function_words: frozenset[str]
     family: NDArray[np.bool_]  # words in a section on the family
+
+    @cached_property
+    def listed_starts(self) -> list[int]:
+        """The starts for looking up one place, which takes a list a tenth of the time."""
+        return self.starts.tolist()
+
+    @cached_property
+    def listed_ends(self) -> list[int]:
+        """The same of the ends."""
+        return self.ends.tolist()
+
+    @cached_property
+    def listed_sentences(self) -> list[int]:
+        """The same of the sentences."""
+        return self.sentences.tolist()
 
 
 def read_text(text: str) -> ReadText:
@@ -137,8 +153,7 @@ Placed = tuple[tuple[int, int], float, str]
 
 def _place(read: ReadText, evidence: Evidence) -> tuple[int, int]:
     """The words [first, last) of a span of characters."""
-    first = int(np.searchsorted(read.ends, evidence.start, side="right"))
-    return first, int(np.searchsorted(read.starts, evidence.end, side="left"))
+    return bisect_right(read.listed_ends, evidence.start), bisect_left(read.listed_starts, evidence.end)
 
 
 def _grown(read: ReadText, first: int, last: int, vocabulary: frozenset[str]) -> tuple[int, int]:
@@ -157,7 +172,7 @@ def _grown(read: ReadText, first: int, last: int, vocabulary: frozenset[str]) ->
 def _neighbour(read: ReadText, place: int, step: int, home: int, vocabulary: frozenset[str]) -> int | None:
     """The next word of the names in a direction, where only function words, at most `BETWEEN`, lie before it."""
     passed = 0
-    while 0 <= place < len(read.words) and read.sentences[place] == read.sentences[home]:
+    while 0 <= place < len(read.words) and read.listed_sentences[place] == read.listed_sentences[home]:
         if _stem(read.words[place]) in vocabulary:
             return place
         if read.words[place] not in read.function_words or passed == BETWEEN:
@@ -184,12 +199,12 @@ def _belong(read: ReadText, end: int, first: int) -> bool:
         return True
     between = read.words[end:first]
     few = len(between) <= BETWEEN and all(word in read.function_words for word in between)
-    return few and first < len(read.words) and bool(read.sentences[end - 1] == read.sentences[first])
+    return few and first < len(read.words) and read.listed_sentences[end - 1] == read.listed_sentences[first]
 
 
 def _phrase(read: ReadText, first: int, last: int, weight: float, why: str, names: Stemmed) -> Phrase:
     matched = _held_name(read, first, last, names)
-    start, end = int(read.starts[first]), int(read.ends[last - 1])
+    start, end = read.listed_starts[first], read.listed_ends[last - 1]
     return Phrase(start, end, round(min(1.0, weight), 6), matched=matched, why=why)
 
 
@@ -230,19 +245,20 @@ def _cues(
     if kind not in read.cues.kinds or not len(read.cues.places[kind]):
         return []
     rows = np.flatnonzero(read.cues.reaches(kind, first, last))
-    return [(row, _nearest(read, kind, int(first[row]), int(last[row]))) for row in rows.tolist()]
+    return list(zip(rows.tolist(), _nearest(read, kind, first[rows], last[rows]), strict=True))
 
 
-def _nearest(read: ReadText, kind: str, first: int, last: int) -> tuple[int, int]:
-    """The characters of the cue of a kind that is nearest to words [first, last), on its side."""
+def _nearest(
+    read: ReadText, kind: str, first: NDArray[np.integer], last: NDArray[np.integer]
+) -> Iterator[tuple[int, int]]:
+    """The characters of the cue of a kind that is nearest to words [first, last), on its side, which has one."""
     places, side = read.cues.places[kind], read.cues.kinds[kind].side
-    gap = np.where(
-        places[:, 1] <= first, first - places[:, 1], np.where(places[:, 0] >= last, places[:, 0] - last, 9**9)
-    )
-    gap = np.where((places[:, 0] >= last) & (side == "before"), 9**9, gap)
-    gap = np.where((places[:, 1] <= first) & (side == "after"), 9**9, gap)
-    begin, end = places[int(gap.argmin())].tolist()
-    return int(read.starts[begin]), int(read.ends[end - 1])
+    before = np.searchsorted(places[:, 1], first, side="right") - 1
+    after = np.searchsorted(places[:, 0], last, side="left")
+    is_before, is_after = (before >= 0) & (side != "after"), (after < len(places)) & (side != "before")
+    nearer = first - places[before, 1] <= places[np.minimum(after, len(places) - 1), 0] - last
+    begin, end = places[np.where(is_before & (nearer | ~is_after), before, after)].T
+    return zip(read.starts[begin].tolist(), read.ends[end - 1].tolist(), strict=True)
 
 
 @cache

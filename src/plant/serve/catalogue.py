@@ -8,7 +8,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,9 @@ from plant.errors import CodeError
 from plant.text.folding import fold
 
 WORD = re.compile(r"[^\W_]+")
+END = "\0"  # of a name: no name has it
+SPACED = bytes(byte if byte > 127 or chr(byte).isalnum() or chr(byte) == END else ord(" ") for byte in range(256))
+"""ASCII characters that stand in no word become blanks."""
 BEYOND = "\U0010ffff"  # sorts after every word with the same beginning
 VAGUE = frozenset({"unspecified", "nos", "organism", "site"})  # a name is not longer for them
 STEM = 4  # letters that are left of a word that nothing matched
@@ -117,11 +121,7 @@ class Catalogue:
 
     def chapter(self, code: str) -> str:
         """The chapter of a code in a word or two."""
-        try:
-            name = chapter(code, self.system)
-        except CodeError:
-            return ""
-        return _short_chapters(self.system).get(name, name)
+        return _short_chapter(code, self.system)
 
     def path(self, code: str) -> list[str]:
         """What a code belongs to, from the chapter down to its category: a line that says where one is."""
@@ -234,28 +234,67 @@ def build_catalogue(
 ) -> Catalogue:
     """Codes and their names, the title first, laid out for searching."""
     codes = tuple(names)
-    listed = [(owner, place == 0, name) for owner, code in enumerate(codes) for place, name in enumerate(names[code])]
-    rows = [words_of(name) for _, _, name in listed]
-    pairs: dict[str, list[int]] = {}
-    for number, row in enumerate(rows):
-        for word in set(row):
-            pairs.setdefault(word, []).append(number)
-    words = tuple(sorted(pairs))
-    numbers = {word: number for number, word in enumerate(words)}
-    lengths = np.fromiter((len(pairs[word]) for word in words), np.int64, len(words))
+    counts = np.fromiter(map(len, names.values()), np.int32, len(codes))
+    listed = tuple(chain.from_iterable(names.values()))
+    is_title = np.zeros(len(listed), np.bool_)
+    is_title[(np.cumsum(counts) - counts)[counts > 0]] = True
+    words, read, owners = _words_of_all(listed)
+    starts, postings = _postings(read, owners, len(words), len(listed))
+    vague = np.fromiter((word in VAGUE for word in words), np.bool_, len(words))
+    firsts = np.full(len(listed), -1, np.int32)
+    begins = np.flatnonzero(np.diff(owners, prepend=-1))
+    firsts[owners[begins]] = read[begins]
     return Catalogue(
         system=system,
         codes=codes,
-        names=tuple(name for _, _, name in listed),
-        owners=np.array([owner for owner, _, _ in listed], np.int32),
-        is_title=np.array([title for _, title, _ in listed], np.bool_),
-        sizes=np.array([sum(word not in VAGUE for word in row) for row in rows], np.int32),
-        firsts=np.array([numbers[row[0]] if row else -1 for row in rows], np.int32),
+        names=listed,
+        owners=np.repeat(np.arange(len(codes), dtype=np.int32), counts),
+        is_title=is_title,
+        sizes=np.bincount(owners[~vague[read]], minlength=len(listed)).astype(np.int32),
+        firsts=firsts,
         words=words,
-        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
-        postings=np.concatenate([np.array(pairs[word], np.int32) for word in words] or [np.zeros(0, np.int32)]),
+        starts=starts,
+        postings=postings,
         known=known,
     )
+
+
+def _words_of_all(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32], NDArray[np.int64]]:
+    """All words sorted; then the number of each word that is read, and its name.
+
+    All names are one row of bytes: a million words are parted in a tenth of the time of a search in each name.
+    """
+    plain = (name if name.isascii() else " ".join(WORD.findall(name)) for name in names)
+    written = f" {END} ".join(name.replace(END, " ") for name in plain).encode().translate(SPACED).split()
+    end = END.encode()
+    folded = {form: fold(form.decode()) for form in set(written) - {end}}
+    words = tuple(sorted(set(folded.values())))
+    numbers = {word: number for number, word in enumerate(words)}
+    number_of = {end: -1, **{form: numbers[word] for form, word in folded.items()}}
+    read = np.fromiter(map(number_of.__getitem__, written), np.int32, len(written))
+    owners = np.cumsum(read < 0, dtype=np.int64)
+    return words, read[read >= 0], owners[read >= 0]
+
+
+def _postings(
+    read: NDArray[np.int32], owners: NDArray[np.int64], words: int, names: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The names of each word, each once, beside each other; and where those of each word begin."""
+    pairs = np.sort(read.astype(np.int64) * names + owners)  # sorted by hand: np.unique would take ten times as long
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    counts = np.bincount(pairs // names, minlength=words) if names else np.zeros(0, np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+    return starts, (pairs % max(names, 1)).astype(np.int32)
+
+
+@lru_cache(maxsize=1 << 14)
+def _short_chapter(code: str, system: str) -> str:
+    """The chapter of a code in a word or two: the same few thousand codes are suggested again and again."""
+    try:
+        name = chapter(code, system)
+    except CodeError:
+        return ""
+    return _short_chapters(system).get(name, name)
 
 
 @cache

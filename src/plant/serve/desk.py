@@ -14,7 +14,7 @@ from plant.serve.catalogue import Catalogue
 from plant.serve.limits import Limits
 from plant.serve.metrics import Metrics, new_metrics
 from plant.serve.problems import Problem
-from plant.serve.reader import KNOWN_EXPLAINERS, Explain, Reader, Wish
+from plant.serve.reader import KNOWN_EXPLAINERS, PROBE, Explain, Reader, Wish
 from plant.serve.schemas import CodeOut
 from plant.serve.store import Store, Who
 
@@ -53,6 +53,10 @@ class Desk:
         ranked = self.reader.work(wish, texts)
         return [self.reader.shown(text, found, catalogue) for text, found in zip(texts, ranked, strict=True)]
 
+    def warm_up(self) -> None:
+        """Code a short text: what the coder loads when it is first asked is there before anyone waits for it."""
+        self.work(Wish(), [PROBE])
+
     def known(self, code: str) -> None:
         """Refuse a code that the coder does not know."""
         if code not in self.reader.labels:
@@ -74,17 +78,20 @@ class Desk:
             raise Problem(422, f"unknown explainer; known: {', '.join(KNOWN_EXPLAINERS)}")
 
 
-def desk_of(request: Request) -> Desk:
-    """The desk of the service that answers."""
+async def desk_of(request: Request) -> Desk:
+    """The desk of the service that answers.
+
+    `async`, as are all that every request needs: FastAPI calls plain functions in a thread.
+    """
     return request.app.state.desk
 
 
-def who_of(request: Request) -> Who:
+async def who_of(request: Request) -> Who:
     """Who asks: the gate has looked at it."""
     return request.scope["state"]["who"]
 
 
-def check_allowed(request: Request) -> None:
+async def check_allowed(request: Request) -> None:
     """Refuse who may not ask for the route that was found; a route without a line in the table is for nobody."""
     who, route = request.scope.get("state", {}).get("who"), getattr(request.scope.get("route"), "path", "")
     if not is_allowed(who, request.method, route):

@@ -21,7 +21,7 @@ MOST_SECTIONS = 40  # more lines with a colon are a table, not an outline
 LONGEST_TITLE = 48
 LONGEST_LINE = 200
 KNOWN_EXPLAINERS = (*EXPLAINERS, *OF_SYSTEMS)
-PROBE = "A short text to see by which explainers this coder can be explained."
+PROBE = "A short text, for what is worked out when the coder is first asked."
 
 
 @dataclass(frozen=True)

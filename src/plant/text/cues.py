@@ -6,9 +6,11 @@ The phrases of a language lie in `text/languages/`. Of phrases that overlap the 
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import accumulate, chain, compress, count, pairwise
 from types import MappingProxyType
 from typing import Literal, cast
 
@@ -51,6 +53,16 @@ class Cues:
         for first, *others in self.phrases:
             found[first] = max(found.get(first, 0), 1 + len(others))
         return found
+
+    @cached_property
+    def alone(self) -> frozenset[str]:
+        """Phrases of one piece."""
+        return frozenset(phrase[0] for phrase in self.phrases if len(phrase) == 1)
+
+    @cached_property
+    def beginnings(self) -> frozenset[tuple[str, ...]]:
+        """The first two pieces of all longer phrases: few words of a note, with the next, are among them."""
+        return frozenset(phrase[:2] for phrase in self.phrases if len(phrase) > 1)
 
 
 @dataclass(frozen=True)
@@ -126,15 +138,19 @@ def load_cues(language: str) -> Cues:
 
 def _phrases(words: Sequence[str], cues: Cues) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """First word, word behind the last and kinds of each phrase, the longest from left to right."""
-    pieces = [(piece, number) for number, word in enumerate(words) for piece in _pieces(word)]
-    texts, place = tuple(piece for piece, _ in pieces), 0
-    while place < len(pieces):
-        lengths = range(min(cues.longest_from.get(texts[place], 0), len(pieces) - place), 0, -1)
+    parted = tuple(map(_pieces, words))
+    texts = tuple(chain.from_iterable(parted))
+    ends, stop = tuple(accumulate(map(len, parted))), 0  # the pieces of word n end at ends[n]
+    alone = compress(count(), map(cues.alone.__contains__, texts))
+    begun = compress(count(), map(cues.beginnings.__contains__, pairwise(texts)))
+    for place in sorted({*alone, *begun}):
+        if place < stop:  # within the phrase before
+            continue
+        lengths = range(min(cues.longest_from[texts[place]], len(texts) - place), 0, -1)
         length = next((size for size in lengths if texts[place : place + size] in cues.phrases), 0)
         if length:
             stop = place + length
-            yield pieces[place][1], pieces[stop - 1][1] + 1, cues.phrases[texts[place:stop]]
-        place += length or 1
+            yield bisect_right(ends, place), bisect_right(ends, stop - 1) + 1, cues.phrases[texts[place:stop]]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -11,5 +11,7 @@ def fold(word: str) -> str:
     >>> fold("Estadío")
     'estadio'
     """
+    if word.isascii():
+        return word.lower()
     apart = unicodedata.normalize("NFKD", word).casefold()
     return "".join(mark for mark in unicodedata.normalize("NFKD", apart) if not unicodedata.combining(mark))

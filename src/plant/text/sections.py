@@ -22,6 +22,7 @@ LONGEST = 8  # words of a heading
 LETTERS = 3  # capitals that a line must have: fewer are a unit or a value
 LINE = re.compile(r"[^\n\r]+")
 MARKDOWN = re.compile(r"#{1,6}\s+(?P<title>.+?)\s*#*|(?P<mark>\*\*|__)(?P<bold>[^*_]+?):?(?P=mark):?(?P<rest>.*)")
+MARKS = ("#", "**", "__")  # with which those begin
 COLON = re.compile(r"(?P<title>[^:.,;()?!]{2,60}):(?P<rest>.*)")
 LEAD = re.compile(r"\A[\s\d.)»•*>-]*")  # bullets and numbers before a heading
 WORD = re.compile(r"[^\W_]+")
@@ -46,11 +47,11 @@ def sections_of(text: str, language: str = "") -> Sections:
     >>> sections_of("Varón de 60 años.\\nDIAGNÓSTICO\\nNeumonía.", "es").names
     ('', 'diagnosis')
     """
-    known, lines = known_headings(language), list(LINE.finditer(text))
+    known, lines = _headings(language), list(LINE.finditer(text))
     capitals = not _mostly_capitals([line.group() for line in lines])  # or capitals say nothing here
     found = [(line.start(), heading) for line in lines if (heading := _heading(line.group(), known, capitals))]
     starts = [0, *(start for start, _ in found)]
-    return Sections(np.array(starts, np.int32), ("", *(_name(heading, known) for _, heading in found)))
+    return Sections(np.array(starts, np.int32), ("", *(_name(heading, known.names) for _, heading in found)))
 
 
 @cache
@@ -60,14 +61,35 @@ def known_headings(language: str) -> Mapping[str, str]:
     return MappingProxyType({_folded(heading): name for name, headings in table.items() for heading in headings})
 
 
-def _heading(line: str, known: Mapping[str, str], capitals: bool) -> str:
+@dataclass(frozen=True)
+class _Headings:
+    """The headings that a language knows: names by folded words, and the words with which headings begin."""
+
+    names: Mapping[str, str]
+    begins: frozenset[str]
+
+    def known(self, line: str) -> str:
+        """A line as folded words, if it is a heading; most lines are none by their first word."""
+        if line.isascii() and ((first := WORD.search(line)) is None or first.group().lower() not in self.begins):
+            return ""
+        folded = _folded(line)
+        return folded if folded in self.names else ""
+
+
+@cache
+def _headings(language: str) -> _Headings:
+    names = known_headings(language)
+    return _Headings(names, frozenset(heading.partition(" ")[0] for heading in names))
+
+
+def _heading(line: str, known: _Headings, capitals: bool) -> str:
     """The heading of a line as folded words; empty where it has none."""
-    if marked := MARKDOWN.fullmatch(line.strip()):
+    if line.lstrip().startswith(MARKS) and (marked := MARKDOWN.fullmatch(line.strip())):
         return _short(marked["title"] or marked["bold"])
     bare = LEAD.sub("", line, count=1).strip()
-    if _folded(bare) in known:
-        return _folded(bare)
-    if (titled := COLON.fullmatch(bare)) and (_folded(titled["title"]) in known or titled["title"][0].isupper()):
+    if heading := known.known(bare):
+        return heading
+    if (titled := COLON.fullmatch(bare)) and (titled["title"][0].isupper() or known.known(titled["title"])):
         return _short(titled["title"])
     is_title = capitals and bare.isupper() and sum(map(str.isalpha, bare)) >= LETTERS
     return _short(bare) if is_title else ""

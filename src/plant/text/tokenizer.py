@@ -5,7 +5,6 @@ text, its *form* what the vocabulary holds: lower case, one spelling per word wh
 Forms are worked out once for each distinct surface.
 """
 
-import re
 import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
@@ -33,8 +32,8 @@ class Words:
 def tokenize(text: str, *, keep_numbers: bool = False) -> Words:
     """The words of a text in reading order; `keep_numbers` keeps runs of digits too."""
     starts, ends = find_words(code_points(text), keep_numbers=keep_numbers)
-    forms = tuple(form(text[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True))
-    return Words(forms, starts, ends)
+    surfaces = map(text.__getitem__, map(slice, starts.tolist(), ends.tolist()))
+    return Words(tuple(map(form, surfaces)), starts, ends)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -51,10 +50,18 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 def find_words(text: NDArray[np.uint32], *, keep_numbers: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Where the words of a text begin and end; `plant.text.surfaces` has a compiled form for whole corpora."""
-    kinds = classes_for(text)[text].tobytes()
-    places = [match.span() for match in _WORD.finditer(kinds) if keep_numbers or _HAS_LETTER(match.group())]
-    starts, ends = np.array(places, np.int32).reshape(-1, 2).T
-    return np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+    kinds = classes_for(text)[text]
+    borders = np.flatnonzero(np.diff(kinds != OTHER, prepend=False, append=False)).astype(np.int32)
+    starts, ends = borders[::2].copy(), borders[1::2].copy()
+    if (kinds[starts] == MARK).any():  # a word does not begin with a mark: some way from it to a letter or a digit
+        later = np.flatnonzero((kinds == LETTER) | (kinds == DIGIT))
+        starts = np.append(later, len(text)).astype(np.int32)[np.searchsorted(later, starts)]
+        starts, ends = starts[starts < ends], ends[starts < ends]
+    if not keep_numbers:
+        letters = np.flatnonzero(kinds == LETTER)
+        worded = np.searchsorted(letters, starts) < np.searchsorted(letters, ends)
+        starts, ends = starts[worded], ends[worded]
+    return starts, ends
 
 
 def classes_for(text: NDArray[np.uint32]) -> NDArray[np.uint8]:
@@ -75,5 +82,3 @@ def character_classes(bits: int = 21) -> NDArray[np.uint8]:
 
 
 _NO_JOINERS = dict.fromkeys(map(ord, JOINERS))
-_WORD = re.compile(rb"[%c%c][%c%c%c]*" % (LETTER, DIGIT, LETTER, DIGIT, MARK))  # over classes of characters
-_HAS_LETTER = re.compile(rb"[%c]" % LETTER).search

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,7 @@ class Vocab:
 
     def encode(self, words: Iterable[str]) -> NDArray[np.int32]:
         """The numbers of words; words outside the vocabulary become `UNKNOWN`."""
-        numbers = self.numbers
-        return np.fromiter((numbers.get(word, UNKNOWN) for word in words), dtype=np.int32)
+        return np.fromiter(map(self.numbers.get, words, repeat(UNKNOWN)), dtype=np.int32)
 
 
 def build_vocab(counts: Mapping[str, int], *, min_count: int = 3, max_size: int = 60_000) -> Vocab:

@@ -8,14 +8,9 @@ export class Refusal extends Error {
   }
 }
 
-export async function ask(path, body = undefined, headers = {}, method = body === undefined ? "GET" : "POST") {
-  const answer = await fetch(`v1/${path}`, {
-    method,
-    headers: body === undefined ? headers : { "Content-Type": "application/json", ...headers },
-    body: body === undefined ? undefined : JSON.stringify(body),
-    credentials: "same-origin",
-    cache: "no-store",
-  });
+export async function ask(path, body, headers = {}, method = body ? "POST" : "GET") {
+  const sent = { "Content-Type": "application/json", ...headers };
+  const answer = await fetch(`v1/${path}`, { method, headers: sent, body: body && JSON.stringify(body) });
   if (!answer.ok) throw new Refusal(answer.status, await answer.json().catch(() => ({})));
   return method === "HEAD" ? answer : answer.json();
 }

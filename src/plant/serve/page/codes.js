@@ -30,15 +30,15 @@ export class Codes {
     });
     let held = null;
     this.grid.ondragstart = (event) => {
-      held = rowOf(event)?.dataset.code ?? null;
-      event.dataTransfer.setData("text/plain", held ?? "");
+      held = rowOf(event)?.dataset.code;
+      if (held) event.dataTransfer.setData("text/plain", held);
     };
-    this.grid.ondragover = (event) => { if (held && rowOf(event)) event.preventDefault(); };
+    this.grid.ondragend = () => { held = null; };
+    this.grid.ondragover = (event) => held && event.preventDefault();
     this.grid.ondrop = (event) => {
       const target = rowOf(event)?.dataset.code;
       event.preventDefault();
-      if (held && target && target !== held) on.dropped(held, target);
-      held = null;
+      if (target && target !== held) on.dropped(held, target);
     };
   }
 
@@ -170,10 +170,10 @@ export function showWhy(code, { text, sections, marks, readonly, jump, unmark })
   const panel = $("#why");
   const rows = code ? [...marks.map((mark) => ({ ...mark, mine: true })), ...code.evidence] : [];
   const nothing = code && !rows.length && (code.probability === null ? "Added by you, without marked words. Select words and press W to mark them." : "The coder points at no words.");
-  tell($("h3 b", panel), code?.code ?? "");
-  tell($("h3 span", panel), code?.title ?? "");
-  tell($("p", panel), code?.path.join(" › ") ?? "");
-  tell($(".nothing", panel), nothing || "");
+  tell("h3 b", code?.code ?? "", panel);
+  tell("h3 span", code?.title ?? "", panel);
+  tell("p", code?.path.join(" › ") ?? "", panel);
+  tell(".nothing", nothing || "", panel);
   items($("ul", panel), rows.length, () => $("#phrase").content.firstElementChild.cloneNode(true)).forEach((item, place) => {
     const phrase = rows[place];
     writePhrase(item.firstChild, phrase, text, sections);
@@ -205,7 +205,7 @@ export function showTally(codes) {
   const pieces = items($("#strip"), Math.min(40, shown.length), () => make("i"));
   pieces.forEach((piece, place) => { piece.className = shown[place].verdict ?? ""; });
   const open = shown.filter((code) => !code.verdict).length;
-  tell($("#tally"), `${count("accept")} accepted · ${count("reject")} rejected · ${open} open`);
+  tell("#tally", `${count("accept")} accepted · ${count("reject")} rejected · ${open} open`);
 }
 
 function spoken(code, caution) {

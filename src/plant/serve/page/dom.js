@@ -28,7 +28,9 @@ export function items(list, count, one) {
   return [...list.children];
 }
 
-export function tell(element, words) {
+// What stays the same is not laid out again.
+export function tell(place, words, within) {
+  const element = typeof place === "string" ? $(place, within) : place;
   if (element.textContent !== words) element.textContent = words;
 }
 

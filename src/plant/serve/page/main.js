@@ -10,9 +10,10 @@ import { NoteText } from "./text.js";
 
 const EMPTY = "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
 const WATCH = 15000; // milliseconds between looks for changes by others
+const PATIENCE = 500; // milliseconds that a first note may take
 const reviews = () => /reviewer|admin/.test(state.me?.role);
 const state = { me: null, queue: [], counts: { open: 0, finished: 0 }, view: null, codes: [], active: null, preview: null,
-  mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true, listed: 100 };
+  mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true, listed: 100, lit: [], perSection: [] };
 
 const text = new NoteText($("#text"), $("#note"), $("#rail"), {
   hovered: (codes) => codes_.near(codes),
@@ -68,8 +69,8 @@ function refresh() {
   const empty = !state.view ? "" : state.tab === "final" ? "Nothing is accepted yet: press A on a code."
     : "The coder suggests nothing here. Select words and press S to add a code.";
   codes_.show(groups, state.active, { threshold: state.threshold, tab: state.tab, readonly: readonly(), waiting: state.view?.codes === null, empty });
-  tell($("#tab-review .count"), `${state.codes.filter((code) => code.shown).length}`);
-  tell($("#tab-final .count"), `${final.length}`);
+  tell("#tab-review .count", `${state.codes.filter((code) => code.shown).length}`);
+  tell("#tab-final .count", `${final.length}`);
   showTally(state.codes);
   $("#undo").disabled = !decisions.done.length;
   $("#redo").disabled = !decisions.undone.length;
@@ -84,11 +85,11 @@ function refresh() {
 
 function light() {
   const active = codeOf(state.preview ?? state.active);
-  text.light(state.lit ?? [], active && { code: active.code, evidence: evidenceOf(active) }, state.mode);
+  text.light(state.lit, active && { code: active.code, evidence: evidenceOf(active) }, state.mode);
   const own = perSection(active ? evidenceOf(active) : []);
   own.forEach((mine, place) => {
     const count = $("#outline").children[place].lastChild;
-    tell(count, `${mine || state.perSection?.[place] || ""}`);
+    tell(count, `${mine || state.perSection[place] || ""}`);
     count.classList.toggle("own", mine > 0);
   });
 }
@@ -125,17 +126,21 @@ function choose(code, { jump = false, scroll = false, focus = false } = {}) {
 
 // what is done
 
+function act(label, ...step) {
+  decisions.step(label, ...step);
+  say(label);
+}
+
 function decide(code, verdict) {
   const found = codeOf(code);
   if (!found || readonly()) return;
   const clears = found.verdict === verdict;
   const word = clears ? "cleared" : verdict === "accept" ? "accepted" : "rejected";
-  decisions.step(`${code} ${word}`, [{ code, verdict: clears ? "none" : verdict }], about(found));
-  say(`${code} ${word}`);
+  act(`${code} ${word}`, [{ code, verdict: clears ? "none" : verdict }], about(found));
 }
 
 // What is told of codes that a note does not have yet.
-const about = (...codes) => ({ about: Object.fromEntries(codes.map(({ code, title, chapter, path }) => [code, { title, chapter, path: path ?? [] }])) });
+const about = (...codes) => ({ about: Object.fromEntries(codes.map(({ code, title, chapter, path = [] }) => [code, { title, chapter, path }])) });
 const bare = ({ start, end }) => ({ start, end });
 
 function taken(hit, purpose) {
@@ -144,13 +149,10 @@ function taken(hit, purpose) {
   const change = { code: hit.code, verdict: "accept" };
   if (purpose === "change" && old && old.code !== hit.code) {
     const kept = [...marksOf(old.code), ...(chosen.length ? chosen : old.evidence.slice(0, 1).map(bare))];
-    const label = `${old.code} changed to ${hit.code}`;
-    decisions.step(label, [{ ...change, evidence: kept, replaces: old.code }, { code: old.code, verdict: "reject" }], about(hit, old));
-    say(label);
+    act(`${old.code} changed to ${hit.code}`, [{ ...change, evidence: kept, replaces: old.code }, { code: old.code, verdict: "reject" }], about(hit, old));
   } else {
     const marks = chosen.length ? { evidence: [...marksOf(hit.code), ...chosen] } : {};
-    decisions.step(`${hit.code} added`, [{ ...change, ...marks }], about(hit));
-    say(`${hit.code} added and accepted`);
+    act(`${hit.code} added and accepted`, [{ ...change, ...marks }], about(hit));
   }
   tabs("review");
   choose(hit.code, { scroll: true, focus: true });
@@ -172,13 +174,11 @@ function markWords() {
   if (!code || !state.selection || readonly()) return;
   const marks = [...marksOf(code.code), state.selection].map(bare);
   const verdict = code.verdict ?? "accept";
-  decisions.step(`words marked for ${code.code}`, [{ code: code.code, verdict, evidence: marks }], about(code));
-  say(`Words marked for ${code.code}`);
+  act(`Words marked for ${code.code}`, [{ code: code.code, verdict, evidence: marks }], about(code));
   clearSelection();
 }
 
 const move = (code, step) => moveTo(code, decisions.accepted().indexOf(code) + step);
-
 function moveTo(code, place) {
   const order = decisions.accepted().filter((own) => own !== code);
   if (place < 0 || place > order.length || readonly()) return;
@@ -200,7 +200,7 @@ function selected(span) {
   if (bar.hidden) return;
   const box = text.rectangle(span.start, span.end);
   const frame = $("#note-pane").getBoundingClientRect();
-  $("#mark-words span").textContent = state.active ? `Mark for ${state.active}` : "Mark";
+  tell("#mark-words span", state.active ? `Mark for ${state.active}` : "Mark");
   $("#mark-words").disabled = !state.active;
   const above = box.top - frame.top - 50;
   const top = above > 70 ? above : box.bottom - frame.top + 8;
@@ -216,8 +216,7 @@ function clearSelection() {
 
 // Words are selected by arrows in the note.
 function caret({ key, shiftKey }) {
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
-  const now = state.selection;
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[key], now = state.selection;
   const word = step && state.view && text.word(now ? (step > 0 ? now.end : now.start) : firstInSight(), step);
   if (!word) return false;
   const grown = shiftKey && now ? { start: Math.min(now.start, word.start), end: Math.max(now.end, word.end) } : word;
@@ -228,11 +227,10 @@ function caret({ key, shiftKey }) {
 const firstInSight = () => Number($("#outline [aria-current]")?.dataset.start ?? 0);
 
 function lap(step) {
-  const spans = (state.lit ?? []).flatMap(({ code, evidence }) => evidence.map((span) => ({ ...span, code }))).sort((a, b) => a.start - b.start);
+  const spans = state.lit.flatMap(({ code, evidence }) => evidence.map((span) => ({ ...span, code }))).sort((a, b) => a.start - b.start);
   if (!spans.length) return;
   const place = spans.findIndex((span) => span.start === state.lapped?.start && span.code === state.lapped?.code);
-  const next = spans[(place + step + spans.length) % spans.length];
-  state.lapped = next;
+  const next = (state.lapped = spans[(place + step + spans.length) % spans.length]);
   choose(next.code, { scroll: true });
   text.reveal(next.start);
   say(`“${state.view.text.slice(next.start, next.end)}” speaks for ${next.code}`);
@@ -258,9 +256,9 @@ const placeOf = (note) => state.queue.findIndex((item) => item.note === note);
 function bar() {
   const place = placeOf(state.view?.note);
   const total = state.counts.open + state.counts.finished;
-  $("#where b").textContent = place < 0 ? (total ? "Notes" : "No notes") : `Note ${place + 1}`;
-  $("#where span").textContent = place < 0 ? "" : ` of ${figure(total)}`;
-  $("#finished").textContent = total ? `${figure(state.counts.finished)} finished` : "";
+  tell("#where b", place < 0 ? (total ? "Notes" : "No notes") : `Note ${place + 1}`);
+  tell("#where span", place < 0 ? "" : ` of ${figure(total)}`);
+  tell("#finished", total ? `${figure(state.counts.finished)} finished` : "");
   $("#progress i").style.width = `${total ? (100 * state.counts.finished) / total : 0}%`;
   Object.assign($("#progress"), { ariaValueMax: total || 1, ariaValueNow: state.counts.finished });
   $("#previous").disabled = place <= 0;
@@ -287,7 +285,8 @@ async function open(note) {
 function hold({ mine, holder }) {
   const changed = state.mine !== mine;
   state.mine = mine;
-  if (!mine) notice(`${holder} has this note open: you can read it.`, ["Take over", async () => { notice(""); hold(await ask(`notes/${state.view.note}/hold`, { take: true })); }]);
+  const take = async () => { notice(""); hold(await ask(`notes/${state.view.note}/hold`, { take: true })); };
+  if (!mine) notice(`${holder} has this note open: you can read it.`, ["Take over", take]);
   if (changed) refresh();
 }
 
@@ -310,14 +309,15 @@ function show(view, { keep = false } = {}) {
     if (state.threshold === null) slider(null);
   }
   const words = view.text.split(/\s+/).filter(Boolean).length;
-  $("#title").textContent = view.name;
+  tell("#title", view.name);
   document.title = `${view.name} · plant desk`;
   const finished = view.state === "finished" ? ` · finished by ${view.finished_by}` : "";
-  $("#facts").textContent = `${plural(words, "word")}${view.model ? ` · read by ${view.model.name}` : ""}${finished}`;
+  tell("#facts", `${plural(words, "word")}${view.model ? ` · read by ${view.model.name}` : ""}${finished}`);
   if (view.state === "finished") notice(`Finished by ${view.finished_by}: read-only.`, ...(reviews() ? [["Reopen", reopen]] : []));
   slider(state.threshold);
   bar();
   refresh();
+  appear();
 }
 
 function outline() {
@@ -345,16 +345,18 @@ async function reopen() {
   await open(state.view.note);
 }
 
+const named = (codes) => codes.map((code) => code.code).join(", ");
+
 function askToFinish() {
   if (readonly()) return;
   const dialog = $("#finishing");
   const final = accepted();
   const undecided = state.codes.filter((code) => code.shown && !code.verdict);
   const doubtful = final.filter((code) => cautionOf(code));
-  $("p", dialog).textContent = final.length ? `${plural(final.length, "code")}, in this order:` : "No code is accepted: the note will have none.";
+  tell("p", final.length ? `${plural(final.length, "code")}, in this order:` : "No code is accepted: the note will have none.", dialog);
   $("ol", dialog).replaceChildren(...final.map((code, place) => make("li", {}, make("span", { class: "soft" }, `${place + 1}`), make("b", {}, code.code), code.title)));
-  const open = undecided.length ? `${plural(undecided.length, "suggestion")} stay undecided, which is not rejected: ${undecided.slice(0, 8).map((code) => code.code).join(", ")}${undecided.length > 8 ? " …" : ""}. ` : "";
-  $(".open", dialog).textContent = open + (doubtful.length ? `Accepted though the words are in doubt: ${doubtful.map((code) => code.code).join(", ")}.` : "");
+  const open = undecided.length ? `${plural(undecided.length, "suggestion")} stay undecided, which is not rejected: ${named(undecided.slice(0, 8))}${undecided.length > 8 ? " …" : ""}. ` : "";
+  tell(".open", open + (doubtful.length ? `Accepted though the words are in doubt: ${named(doubtful)}.` : ""), dialog);
   dialog.showModal();
   $(".primary", dialog).focus();
 }
@@ -375,12 +377,12 @@ async function finish() {
 
 // what is told
 
-const say = (words) => { $("#voice").textContent = ""; requestAnimationFrame(() => { $("#voice").textContent = words; }); };
+const say = (words) => { tell("#voice", ""); requestAnimationFrame(() => tell("#voice", words)); };
 
 function notice(words, ...acts) {
   const place = $("#notice");
   place.hidden = !words;
-  $("span", place).textContent = words;
+  tell("span", words, place);
   $(".acts", place).replaceChildren(...acts.map(([name, act]) => make("button", { onclick: () => Promise.resolve(act()).catch(failed) }, name)));
 }
 
@@ -409,7 +411,7 @@ function signIn() {
         dialog.close();
         signed();
       } catch (problem) {
-        $(".wrong", dialog).textContent = problem.message;
+        tell(".wrong", problem.message, dialog);
       }
     };
     if (!dialog.open) dialog.showModal();
@@ -419,7 +421,7 @@ function signIn() {
 function conflict(mine, theirs, by) {
   const dialog = $("#conflict");
   const word = { accept: "accepted", reject: "rejected", none: "left open" };
-  $("p", dialog).textContent = `${by} has ${word[theirs.verdict]} ${mine.code}; you have ${word[mine.verdict]} it. Whose decision stays?`;
+  tell("p", `${by} has ${word[theirs.verdict]} ${mine.code}; you have ${word[mine.verdict]} it. Whose decision stays?`, dialog);
   dialog.showModal();
   return new Promise((chosen) => {
     const end = (own) => { dialog.close(); chosen(own); };
@@ -441,7 +443,6 @@ function tabs(chosen) {
 }
 
 const setTab = (name) => { tabs(name); refresh(); };
-
 function setMode(mode) {
   state.mode = mode;
   $(`#mode [value=${mode}]`).checked = true;
@@ -451,8 +452,8 @@ function setMode(mode) {
 function slider(threshold) {
   state.threshold = threshold;
   const own = state.view?.codes?.[0]?.threshold ?? 0.5;
-  $("#threshold").value = Math.round(100 * (threshold ?? own));
-  $("#from output").textContent = `${Math.round(100 * (threshold ?? own))} %`;
+  const shown = ($("#threshold").value = Math.round(100 * (threshold ?? own)));
+  tell("#from output", `${shown} %`);
 }
 
 function showQueue() {
@@ -460,13 +461,13 @@ function showQueue() {
   const typed = $("#find-note").value.trim().toLowerCase();
   const found = state.queue.filter((item) => item.name.toLowerCase().includes(typed));
   const shown = found.slice(0, state.listed);
-  $(".counts", dialog).textContent = `${plural(state.counts.open, "open note")}, ${state.counts.finished} finished`;
+  tell(".counts", `${plural(state.counts.open, "open note")}, ${state.counts.finished} finished`, dialog);
   $("ul", dialog).replaceChildren(...shown.map((item) => make("li", {}, make("button", {
     "aria-current": item.note === state.view?.note ? "true" : null, onclick: () => { dialog.close(); open(item.note).catch(failed); } },
     make("span", {}, item.name), make("span", { class: item.state === "finished" ? "soft done" : "soft" },
       item.state === "finished" ? "finished" : item.holder ? `with ${item.holder}` : item.decided ? `${item.decided} decided` : plural(item.words, "word"))))));
   $(".none", dialog).hidden = found.length > 0;
-  $(".none", dialog).textContent = state.queue.length ? "No note has this in its name." : EMPTY;
+  tell(".none", state.queue.length ? "No note has this in its name." : EMPTY, dialog);
   $(".more", dialog).hidden = shown.length === found.length;
   if (!dialog.open) dialog.showModal();
 }
@@ -479,7 +480,7 @@ async function openSettings() {
   select.replaceChildren(select.options[0], ...model.explainers.map((name) => new Option(name)));
   select.value = state.explainer;
   $("#export").hidden = !reviews();
-  $(".about", $("#settings")).textContent = `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${figure(catalogue)} codes can be searched. plant ${state.me?.version}.`;
+  tell("#settings .about", `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${figure(catalogue)} codes can be searched. plant ${state.me?.version}.`);
 }
 
 function toPrint() {
@@ -527,8 +528,8 @@ function theme() {
 
 function connect() {
   document.onkeydown = (event) => {
-    const act = $("dialog[open]") ? null : meaning(event);
-    if (act) { event.preventDefault(); act(); }
+    const done = $("dialog[open]") ? null : meaning(event);
+    if (done) { event.preventDefault(); done(); }
   };
   document.onclick = ({ target }) => {
     if (target.matches("dialog:not(.firm)") || target.closest(".close")) target.closest("dialog").close(); // beside it, or its button
@@ -567,7 +568,10 @@ async function watch() {
   }
 }
 
+const appear = () => document.body.classList.remove("waiting");
+
 async function start() {
+  setTimeout(appear, PATIENCE);
   document.fonts.load("17px Desk Serif"); // before the note asks for it, which would be laid out twice
   [state.me] = await Promise.all([ask("me"), loadQueue()]);
   const { name, role } = state.me;
@@ -578,7 +582,8 @@ async function start() {
   if (first) await open(first.note);
   else {
     refresh();
-    $("#facts").textContent = EMPTY;
+    tell("#facts", EMPTY);
+    appear();
   }
 }
 

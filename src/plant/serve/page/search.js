@@ -1,10 +1,11 @@
 // The search for a code: as one types, with the words that were selected; Enter never reaches the page behind.
 
 import { ask } from "./api.js";
-import { $, figure, make, percent } from "./dom.js";
+import { $, figure, idle, make, percent, tell } from "./dom.js";
 
 const PAUSE = 60; // milliseconds after a key before the service is asked
-const MOST = 15; // hits, a few more than are in sight
+const MOST = 15; // hits, a few more than are in sight, of which
+const SEEN = 12; // are made at once, the others when nobody types
 
 export class Search {
   constructor(on) {
@@ -12,6 +13,7 @@ export class Search {
     this.dialog = $("#search");
     this.input = $("#query");
     this.list = $("#hits");
+    this.idly = idle();
     this.input.oninput = () => {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.#ask(), PAUSE);
@@ -28,8 +30,8 @@ export class Search {
   open({ purpose, words, listed, replaces }) {
     Object.assign(this, { purpose, words, listed, place: 0, hits: [], answered: null });
     $(".with", this.dialog).hidden = !words;
-    $(".with mark", this.dialog).textContent = words.replace(/\s+/g, " ");
-    $(".what", this.dialog).textContent = purpose === "change" ? `take in place of ${replaces}` : "add as accepted";
+    tell(".with mark", words.replace(/\s+/g, " "), this.dialog);
+    tell(".what", purpose === "change" ? `take in place of ${replaces}` : "add as accepted", this.dialog);
     this.input.value = "";
     this.#show({ hits: [], total: 0 });
     this.dialog.showModal();
@@ -45,20 +47,27 @@ export class Search {
       this.answered = asked;
       this.#show(found);
     } catch (problem) {
-      $(".none", this.dialog).textContent = `Not searched: ${problem.message}. Your decisions are safe; try again.`;
+      tell(".none", `Not searched: ${problem.message}. Your decisions are safe; try again.`, this.dialog);
     }
   }
 
   #show({ hits, total }) {
     this.hits = hits;
     this.place = 0;
-    this.list.replaceChildren(...hits.map((hit, place) => this.#row(hit, place)));
+    this.list.replaceChildren();
+    this.#make(SEEN);
+    this.idly([() => this.#make(MOST)]);
     const typed = this.input.value.trim();
     const nothing = typed ? "No code has these words. Try fewer letters, or the beginning of the code." : "Type a code such as N17, or a few letters of its name.";
-    $(".none", this.dialog).textContent = hits.length ? "" : nothing;
-    $(".total", this.dialog).textContent = hits.length ? `${hits.length} of ${figure(total)} found` : "";
+    tell(".none", total ? "" : nothing, this.dialog);
+    tell(".total", total ? `${hits.length} of ${figure(total)} found` : "", this.dialog);
     this.input.ariaExpanded = hits.length > 0;
     this.#choose(0);
+  }
+
+  #make(count) {
+    const made = this.list.childElementCount;
+    this.list.append(...this.hits.slice(made, count).map((hit, place) => this.#row(hit, made + place)));
   }
 
   #row(hit, place) {
@@ -85,6 +94,7 @@ export class Search {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && this.hits.length) {
       event.preventDefault();
+      this.#make(MOST);
       this.#choose((this.place + step + this.hits.length) % this.hits.length);
     } else if (event.key === "Enter") {
       event.preventDefault();

@@ -144,11 +144,6 @@ export class NoteText {
     return this.#range({ start, end }).getBoundingClientRect();
   }
 
-  codesAt(offset) {
-    const segment = this.segments[before(this.ends, offset + 1)];
-    return segment && segment.start <= offset ? segment : null;
-  }
-
   // drawing
 
   // The blocks up to a number, those that are there already left as they are.
@@ -308,7 +303,8 @@ export class NoteText {
   #segmentUnder(event) {
     const offset = this.#offsetUnder(event);
     if (offset === null) return null;
-    return [offset, offset - 1].map((place) => this.codesAt(place)).find((segment) => segment && this.#inside(segment, event)) ?? null;
+    const found = [offset, offset - 1].map((place) => this.segments[before(this.ends, place + 1)]);
+    return found.find((segment) => segment && this.#inside(segment, event)) ?? null;
   }
 
   #inside(segment, { clientX: x, clientY: y }) {
@@ -324,9 +320,8 @@ export class NoteText {
   }
 
   #clicked(event) {
-    if (!getSelection().isCollapsed) return;
-    const segment = this.#segmentUnder(event);
-    if (segment) this.on.picked(segment.codes, segment);
+    const segment = getSelection().isCollapsed && this.#segmentUnder(event);
+    if (segment) this.on.picked(segment.codes);
   }
 
   #selected() {
