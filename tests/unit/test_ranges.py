@@ -30,6 +30,7 @@ DECODERS = [
     Part("label-attention", {"dropout": 0.3}),
     Part("planted", PLANTED),
     Part("planted", {**PLANTED, "learned": False}),
+    Part("planted", {**PLANTED, "learned": False, "listed": 3}),  # each process lists other words, dropout is the same
 ]
 
 
@@ -78,7 +79,7 @@ def loss_of(classifier: Classifier, labels: range) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("decoder", "size"), [*zip(DECODERS, (2, 3, 2), strict=True)], ids=["plain", "planted", "focused"]
+    ("decoder", "size"), [*zip(DECODERS, (2, 3, 2, 3), strict=True)], ids=["plain", "planted", "focused", "listed"]
 )
 def test_parts_have_the_logits_losses_and_gradients_of_the_whole(decoder: Part, size: int) -> None:
     recipe = recipe_of(decoder)
