@@ -124,5 +124,5 @@ def test_a_run_over_shards_leaves_the_coder_of_a_run_over_all_notes(
     assert "another value of --fit" in capsys.readouterr().err
     (tmp_path / "parts" / "a").rename(tmp_path / "elsewhere")
     assert called(*run, *few) == 2
-    assert "holds 1 of 2 shards of a corpus" in capsys.readouterr().err
+    assert "holds 1 of the shards of a corpus and not the others" in capsys.readouterr().err
     assert not (tmp_path / "three").exists()

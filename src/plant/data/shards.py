@@ -69,16 +69,23 @@ def shards_in(source: str) -> list[Path]:
     folder = Path(source)
     inside = sorted(folder.iterdir()) if folder.is_dir() else []
     found = [path for path in inside if path.is_dir() and is_artifact(path, KIND)]
-    places = {path: read_manifest(path, KIND).recipe.get(PLACE) for path in found}
-    if not found or not all(places.values()):
+    places = {path: _place(path) for path in found}
+    if not found or None in places.values():
         return []
-    numbers = sorted((*place, path) for path, place in places.items())
-    if [number for number, _, _ in numbers] != list(range(numbers[0][1])):
+    ordered = sorted(found, key=lambda path: places[path] or ())
+    if [places[path] for path in ordered] != [(number, len(found)) for number in range(len(found))]:
         raise InputError(
-            f"{quoted_path(folder)} holds {len(found)} of {numbers[0][1]} shards of a corpus, or shards of several: "
-            "prepare all of them together (plant prepare NOTES NOTES --out DIR)"
+            f"{quoted_path(folder)} holds {len(found)} of the shards of a corpus and not the others, or shards of "
+            "several: prepare all of them together (plant prepare NOTES NOTES --out DIR)"
         )
-    return [path for _, _, path in numbers]
+    return ordered
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """The number of a shard among how many; None where a corpus is whole."""
+    place = read_manifest(path, KIND).recipe.get(PLACE)
+    pair = isinstance(place, list) and len(place) == 2 and all(isinstance(number, int) for number in place)
+    return (place[0], place[1]) if pair else None
 
 
 def joined_corpus(shards: Sequence[Corpus], workspace: Path) -> Corpus:
@@ -95,7 +102,7 @@ def joined_corpus(shards: Sequence[Corpus], workspace: Path) -> Corpus:
 
 
 def _joined_documents(parts: Sequence[Documents], workspace: Path) -> Documents:
-    joined = {}
+    joined: dict[str, Any] = {}
     for name in FLAT:
         arrays = [getattr(part, name) for part in parts]
         joined[name] = _joined_starts(arrays) if name in STARTS else _spooled(name, arrays, workspace)
