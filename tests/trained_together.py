@@ -177,7 +177,7 @@ def on_ray(address: str, out: Path, encoders: Sequence[str], accumulate: int) ->
 
     kill = os.environ.pop("PLANT_KILL", "")
     part = Call(process, (str(out), tuple(encoders), accumulate, kill))
-    train_on_ray(part, address, workers=2, most=2, out=out.parent)
+    train_on_ray(part, address, workers=2, most=2, room=out.parent)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from plant.evaluate.report.content import Report
 from plant.evaluate.significance.resampling import Value
 from plant.recipe.schema import Recipe
 from plant.steps.evaluate import evaluate
-from plant.steps.fit import fit_coder, plan_of
+from plant.steps.fit import MODELS, fit_coder, plan_of
 from plant.steps.in_parts import coders_in_parts
 from plant.steps.log import TrainingLog
 from plant.steps.names import WITHOUT, Languages, decide, foreign_names, in_doubt
@@ -113,13 +113,13 @@ def assist(
     settings = WalkSettings(leader, device, together=together)
     if in_doubt(corpus, recipe):
         _check_decided(together)
-    plan = coders_in_parts(plan_of(recipe), together, keeper.rooms)
+    plan = coders_in_parts([*plan_of(recipe), planned(MODELS, recipe)], together, keeper.rooms)
     steps = walk(plan, {"corpus": Root(corpus, read_manifest(folder).digest)}, settings)
     helps = ("coder", *(steps.plan[name].folder for name in shared_language_models(steps)))
     steps = replace(steps, settings=replace(settings, keeper=Following(leader, helps)))
     if not is_kept(steps, "coder", together):
         train_language_models(steps, "coder")
-        steps["coder"]
+        steps["coder" if together.by_labels else "models"]  # who shares labels keeps a part of the coder
 
 
 def _corpus_folder(request: Request, recipe: Recipe, out: Path, shared: Path | None) -> Path:
