@@ -84,8 +84,9 @@ def shards_in(source: str) -> list[Path]:
 def _place(path: Path) -> tuple[int, int] | None:
     """The number of a shard among how many; None where a corpus is whole."""
     place = read_manifest(path, KIND).recipe.get(PLACE)
-    pair = isinstance(place, list) and len(place) == 2 and all(isinstance(number, int) for number in place)
-    return (place[0], place[1]) if pair else None
+    if not isinstance(place, list) or len(place) != 2 or not all(isinstance(number, int) for number in place):
+        return None
+    return place[0], place[1]
 
 
 def joined_corpus(shards: Sequence[Corpus], workspace: Path) -> Corpus:
