@@ -12,8 +12,7 @@ CPU seconds of all processes; wall time tells something only on a machine that d
 - shards: relevance of a corpus in four shards, one after the other, against that of the whole: the lists must be the
   same.
 - train: `plant run` of one classifier by 1, 2 and 4 processes that share its updates of four micro-batches; the cost of
-  an epoch is what many take beyond few, the least of two runs of each, in turn. The weights of the coders must be near
-  each other, as sums of floats are.
+  an epoch is what many take beyond few. The weights of the coders must be near each other, as sums of floats are.
 """
 
 import argparse
@@ -24,7 +23,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -135,7 +133,7 @@ def shards() -> dict[str, float]:
     }
 
 
-EPOCHS, TURNS = (1, 7), 2
+EPOCHS = (1, 25)  # so many that a second more or less for a start does not decide
 SMALL = ("fit.epochs=2", "fit.patience=0", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=4", "fit.batch=4")
 
 
@@ -172,31 +170,24 @@ def predict() -> dict[str, float]:
 def train(processes: Sequence[int] = (1, 2, 4)) -> dict[str, float]:
     """The same updates by one process and by several; an epoch's cost is what many epochs take beyond few."""
     figures: dict[str, float] = {}
-    taken: dict[tuple[int, int], list[tuple[float, float]]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_notes(folder)
         shared = ("--shared", str(folder / "shared"))
         fit(folder, "warm", "--set", "fit.epochs=1", *shared)  # compiles, and makes all but the classifier
-        for turn, count, epochs in product(range(TURNS), processes, EPOCHS):
-            options = ("--workers", str(count)) if count > 1 else ()
-            spent = fit(folder, f"{turn}-{epochs}-{count}", "--set", f"fit.epochs={epochs}", *shared, *options)
-            taken.setdefault((count, epochs), []).append(spent)
         for count in processes:
-            (few, few_wall), (many, many_wall) = (least(taken[count, epochs]) for epochs in EPOCHS)
+            options = (*shared, "--workers", str(count)) if count > 1 else shared
+            (few, few_wall), (many, many_wall) = (
+                fit(folder, f"{epochs}-{count}", "--set", f"fit.epochs={epochs}", *options) for epochs in EPOCHS
+            )
             further = EPOCHS[1] - EPOCHS[0]
             figures |= {f"cpu_s_an_epoch_{count}": (many - few) / further, f"start_cpu_s_{count}": few}
             figures |= {f"notes_a_second_{count}": NOTES * 2 / 3 * further / max(1e-9, many_wall - few_wall)}
-            coders = [folder / f"0-{EPOCHS[1]}-{one}" / "coder" for one in (processes[0], count)]
+            coders = [folder / f"{EPOCHS[1]}-{one}" / "coder" for one in (processes[0], count)]
             figures |= {f"apart_{count}": difference(*coders)}
             assert figures[f"apart_{count}"] < 1e-4
     first = figures[f"cpu_s_an_epoch_{processes[0]}"]
     return figures | {f"cpu_ratio_{count}": figures[f"cpu_s_an_epoch_{count}"] / first for count in processes}
-
-
-def least(taken: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The least CPU and the least wall seconds: what others take of a core only adds."""
-    return min(cpu for cpu, _ in taken), min(wall for _, wall in taken)
 
 
 def difference(first: Path, second: Path) -> float:
