@@ -1,6 +1,7 @@
 """What work on many processes and machines costs and gains, as ratios in one run.
 
     python benchmarks/scale.py [merge] [shards] [predict] [train] [--json]      without a name, all of them
+    python benchmarks/scale.py train --processes 1,2                            few numbers of processes
 
 CPU seconds of all processes; wall time tells something only on a machine that does nothing else.
 
@@ -21,7 +22,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -132,7 +133,7 @@ def shards() -> dict[str, float]:
     }
 
 
-EPOCHS = (1, 5)
+EPOCHS = (1, 25)  # so many that a second more or less for a start does not decide
 SMALL = ("fit.epochs=2", "fit.patience=0", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=4", "fit.batch=4")
 
 
@@ -166,27 +167,27 @@ def predict() -> dict[str, float]:
     return figures | {f"cpu_ratio_{workers}": figures[f"cpu_ms_a_note_{workers}"] / first for workers in WORKERS[1:]}
 
 
-def train() -> dict[str, float]:
+def train(processes: Sequence[int] = (1, 2, 4)) -> dict[str, float]:
     """The same updates by one process and by several; an epoch's cost is what many epochs take beyond few."""
     figures: dict[str, float] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_notes(folder)
-        fit(folder, "warm", "--set", "fit.epochs=1")  # compiles what is not compiled yet
-        for processes in TRAINERS:
-            options = ("--workers", str(processes)) if processes > 1 else ()
-            fewer, more = (
-                fit(folder, f"{epochs}-{processes}", "--set", f"fit.epochs={epochs}", *options) for epochs in EPOCHS
+        shared = ("--shared", str(folder / "shared"))
+        fit(folder, "warm", "--set", "fit.epochs=1", *shared)  # compiles, and makes all but the classifier
+        for count in processes:
+            options = (*shared, "--workers", str(count)) if count > 1 else shared
+            (few, few_wall), (many, many_wall) = (
+                fit(folder, f"{epochs}-{count}", "--set", f"fit.epochs={epochs}", *options) for epochs in EPOCHS
             )
-            spent, wall = (
-                (after - before) / (EPOCHS[1] - EPOCHS[0]) for before, after in zip(fewer, more, strict=True)
-            )
-            figures |= {f"cpu_s_an_epoch_{processes}": spent, f"start_cpu_s_{processes}": fewer[0]}
-            figures |= {f"notes_a_second_{processes}": NOTES * 2 / 3 / max(1e-9, wall)}  # two thirds are fitted on
-            apart = difference(*(folder / f"{EPOCHS[1]}-{count}" / "coder" for count in (TRAINERS[0], processes)))
-            assert apart < 1e-4
-            figures |= {f"cpu_ratio_{processes}": spent / figures["cpu_s_an_epoch_1"], f"apart_{processes}": apart}
-    return figures
+            further = EPOCHS[1] - EPOCHS[0]
+            figures |= {f"cpu_s_an_epoch_{count}": (many - few) / further, f"start_cpu_s_{count}": few}
+            figures |= {f"notes_a_second_{count}": NOTES * 2 / 3 * further / max(1e-9, many_wall - few_wall)}
+            coders = [folder / f"{EPOCHS[1]}-{one}" / "coder" for one in (processes[0], count)]
+            figures |= {f"apart_{count}": difference(*coders)}
+            assert figures[f"apart_{count}"] < 1e-4
+    first = figures[f"cpu_s_an_epoch_{processes[0]}"]
+    return figures | {f"cpu_ratio_{count}": figures[f"cpu_s_an_epoch_{count}"] / first for count in processes}
 
 
 def difference(first: Path, second: Path) -> float:
@@ -202,7 +203,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
-NOTES, SHARDS, TIMES, WORKERS, TRAINERS = 240, 8, 11, (0, 1, 2, 4), (1, 2, 4)
+NOTES, SHARDS, TIMES, WORKERS = 240, 8, 11, (0, 1, 2, 4)
 PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "merge": merge,
     "shards": shards,
@@ -215,8 +216,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--processes", default="1,2,4", help="that train (default: 1,2,4)")
     arguments = parser.parse_args()
-    found = {name: PARTS[name]() for name in arguments.parts}
+    counts = [int(count) for count in arguments.processes.split(",")]
+    found = {name: train(counts) if name == "train" else PARTS[name]() for name in arguments.parts}
     if arguments.json:
         print(json.dumps(found, indent=2))
         return

@@ -5,6 +5,7 @@
 
 Instead of a classifier with an encoder, `language-model` is trained too.
 $PLANT_KILL kills one process once: `sum:1` process 1 between backward and sum, `save:0` process 0 inside of a save.
+`node:HEAD` lets one wait there for the end of its node, which it names, unless that is the head of the cluster.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -100,7 +102,9 @@ def arranged(together: Together, out: Path) -> Together:
     """The same processes, one of which will be killed where that is asked for and was not done."""
     what, _, rank = os.environ.get("PLANT_KILL", "").partition(":")
     mark = out.with_name("killed")
-    if not what or int(rank) != together.rank or mark.exists():
+    if what == "node" and not mark.exists() and node_id() != rank:
+        return Mortal(together, Waiting(mark, 5))
+    if what in ("", "node") or int(rank) != together.rank or mark.exists():
         return together
     if what == "save":
         checkpoint.write_tensors = Dying(mark, 3)
@@ -126,10 +130,30 @@ class Dying:
             write_tensors(path, tensors)
 
 
+class Waiting:
+    """At so many calls the name of this node is written, for somebody to end it."""
+
+    def __init__(self, mark: Path, calls: int) -> None:
+        self.mark, self.calls = mark, calls
+
+    def __call__(self, path: Path, tensors: Any) -> None:
+        self.calls -= 1
+        if self.calls == 0:
+            self.mark.write_text(node_id())
+            time.sleep(900)
+
+
+def node_id() -> str:
+    """The node of a Ray cluster on which this process runs."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())
+
+
 class Mortal:
     """A process among others that is killed between backward and sum."""
 
-    def __init__(self, inner: Together, dying: Dying) -> None:
+    def __init__(self, inner: Together, dying: Dying | Waiting) -> None:
         self.inner, self.dying = inner, dying
 
     def __getattr__(self, name: str) -> Any:
@@ -153,7 +177,7 @@ def on_ray(address: str, out: Path, encoders: Sequence[str], accumulate: int) ->
 
     kill = os.environ.pop("PLANT_KILL", "")
     part = Call(process, (str(out), tuple(encoders), accumulate, kill))
-    train_on_ray(part, address, workers=2, most=2, out=out.parent)
+    train_on_ray(part, address, workers=2, most=2, room=out.parent)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +21,44 @@ import plant
 from plant.cluster.coding import Coding
 from plant.cluster.pool import Call, Here, Needs, Pool, pool_of
 from plant.cluster.predict import find_shards, predict_shards
+from plant.cluster.relate import by_workers
 from plant.coder import Coder
 from plant.errors import InputError
+from plant.recipe.schema import Relate
+from plant.steps.relate import relate
 from tests.made_up import notes_of
+from tests.relevance_samples import random_view
 
-ray = pytest.importorskip("ray", reason="needs Ray: pip install 'plant-xmtc[cluster]'")
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.filterwarnings("ignore")]
-SECRET = "zyxwsecretword"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.timeout(3600),
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray: pip install 'plant-xmtc[cluster]'"),
+]
+SECRET, SPLITS = "zyxwsecretword", ("train", "train", "dev")
+PATIENCE = 300  # seconds in which a node starts; Ray's own 30 are too few where many share a core
+NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100_000_000, "wait": False}
+# Ray reads these once, when it is first imported: how long a node may take to start, and to answer before it is dead
+SLOW = {
+    "raylet_start_wait_time_s": PATIENCE,
+    "health_check_timeout_ms": 60_000,
+    "health_check_initial_delay_ms": 60_000,
+}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A head and a node of one core each; a start costs nine CPU seconds, so one serves all tests."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.update({f"RAY_{name}": str(value) for name, value in SLOW.items()})
     from ray.cluster_utils import Cluster
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     rooms = [str(Path(plant.__file__).parents[1]), str(Path(__file__).parents[2])]
     os.environ["PYTHONPATH"] = os.pathsep.join(rooms)
-    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 150_000_000}
-    found = Cluster(initialize_head=True, head_node_args=head)
-    found.add_node(num_cpus=1, object_store_memory=150_000_000)
+    found = Cluster(initialize_head=True, head_node_args=NODE)
+    found.add_node(**NODE)
+    found.wait_for_nodes(PATIENCE)
     yield found
     found.shutdown()
 
@@ -64,6 +83,8 @@ def killed_once(folder: str, number: int) -> int:
 
 def slow_where(folder: str, number: int) -> int:
     """Say on which node this runs, then take a while."""
+    import ray
+
     (Path(folder) / f"{number}-{ray.get_runtime_context().get_node_id()}-{time.time_ns()}").touch()
     time.sleep(4)
     return number
@@ -116,24 +137,30 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_prediction_has_the_bytes_of_one_process_and_ray_keeps_no_word_of_a_note(pool: Pool, shards: Path) -> None:
+def test_prediction_has_the_bytes_of_one_process_and_ray_keeps_no_word_of_a_note(
+    cluster: Any, pool: Pool, shards: Path
+) -> None:
     coder, found = str(shards / "coder"), find_shards([str(shards / "in")])
     predict_shards(coder, found, shards / "here", Coding(), Here())
     predict_shards(coder, found, shards / "ray", Coding(), pool)
     (shards / "bad.jsonl").write_text(f'{{"id": "x", "text": "{SECRET}"}}\n{{"{SECRET}": 1\n')
     with pytest.raises(InputError, match="line 2"):
         predict_shards(coder, find_shards([str(shards / "bad.jsonl")]), shards / "bad", Coding(), pool)
-    session = Path(ray._private.worker._global_node.get_session_dir_path())
     theirs = {file.name: file.read_bytes() for file in (shards / "ray").iterdir()}
     assert theirs == {file.name: file.read_bytes() for file in (shards / "here").iterdir()}
-    time.sleep(1)
-    files = [file for file in session.rglob("*") if file.is_file()]
-    assert len(files) > 10
-    assert not [file for file in files if SECRET.encode() in file.read_bytes()]
+    assert not words_kept(Path(cluster.head_node.get_session_dir_path()))
+
+
+def test_relevance_found_by_workers_of_the_cluster_is_that_of_one_process(pool: Pool, tmp_path: Path) -> None:
+    view = random_view(4, n_documents=80, n_tokens=40)
+    one, two = (relate(view, Relate(keep=6), find=find) for find in (None, by_workers(pool, tmp_path / "relevance")))
+    assert [one.tokens.tobytes(), one.scores.tobytes()] == [two.tokens.tobytes(), two.scores.tobytes()]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_work_of_a_lost_node_is_done_elsewhere(cluster: Any, pool: Pool, tmp_path: Path) -> None:
-    extra = cluster.add_node(num_cpus=2, object_store_memory=150_000_000)
+    extra = cluster.add_node(**{**NODE, "num_cpus": 2})
+    cluster.wait_for_nodes(PATIENCE)
     done = []
     work, needs = Call(slow_where, (str(tmp_path),)), Needs(gigabytes=0.1)
     for number, result in replace(pool, workers=4).each(work, list(range(6)), needs=needs):
@@ -144,14 +171,20 @@ def test_work_of_a_lost_node_is_done_elsewhere(cluster: Any, pool: Pool, tmp_pat
     assert len(list(tmp_path.iterdir())) > 6
 
 
-def commanded(*words: str) -> None:
+def started(*words: str) -> "subprocess.Popen[str]":
     """A program of its own: this process is a client of the cluster already."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=1500, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    root, pipe = Path(__file__).parents[2], subprocess.PIPE
+    return subprocess.Popen([sys.executable, *words], cwd=root, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def ended(program: "subprocess.Popen[str]") -> None:
+    _, said = program.communicate(timeout=1500)
+    assert program.returncode == 0, said[-3000:]
+
+
+def commanded(*words: str) -> None:
+    ended(started(*words))
 
 
 @pytest.mark.parametrize("kill", ["", "sum:1"])
@@ -169,10 +202,38 @@ def test_ray_train_ends_with_the_bits_of_one_process_also_after_a_kill(
     assert not list((tmp_path / "ray").glob(".*"))
 
 
+def test_a_training_whose_node_is_lost_ends_with_the_bits_of_one_process(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between backward and sum, and a spare node takes its place."""
+    commanded("-m", "tests.trained_together", str(tmp_path / "one.json"), "cnn", "2")
+    cluster.add_node(**NODE)
+    cluster.wait_for_nodes(PATIENCE)
+    monkeypatch.setenv("PLANT_KILL", f"node:{cluster.head_node.node_id}")
+    (tmp_path / "ray").mkdir()
+    out, mark = tmp_path / "ray" / "two.json", tmp_path / "ray" / "killed"
+    program = started("-m", "tests.trained_together", str(out), "cnn", "2", f"ray:{cluster.address}")
+    while not (mark.exists() and mark.read_text()):
+        assert program.poll() is None
+        time.sleep(0.5)
+    lost = next(node for node in cluster.worker_nodes if node.node_id == mark.read_text())
+    cluster.remove_node(lost, allow_graceful=False)
+    ended(program)
+    assert out.read_text() == (tmp_path / "one.json").read_text()
+
+
+def words_kept(session: Path) -> list[Path]:
+    """The files of Ray's that have the marked word of all notes."""
+    time.sleep(1)
+    files = [file for file in session.rglob("*") if file.is_file()]
+    assert len(files) > 10
+    return [file for file in files if SECRET.encode() in file.read_bytes()]
+
+
 def test_a_run_and_a_language_model_are_made_on_the_cluster(cluster: Any, tmp_path: Path) -> None:
     notes = notes_of(60)
     rows = [
-        json.dumps({"id": n.id, "text": n.text, "codes": list(n.codes), "split": ("train", "train", "dev")[place % 3]})
+        json.dumps({"id": n.id, "text": f"{n.text} {SECRET}", "codes": list(n.codes), "split": SPLITS[place % 3]})
         for place, n in enumerate(notes)
     ]
     (tmp_path / "notes.jsonl").write_text("\n".join(rows))
@@ -182,7 +243,10 @@ def test_a_run_and_a_language_model_are_made_on_the_cluster(cluster: Any, tmp_pa
     options = ["--recipe", "plant", *(word for change in changes for word in ("--set", change))]
     for out, places in (("one", ()), ("two", ("--cluster", cluster.address))):
         commanded("-m", "plant", "run", str(tmp_path / "notes.jsonl"), "--out", str(tmp_path / out), *places, *options)
-    made = ("coder", "language-model-forward")
+        corpus, model = str(tmp_path / "one" / "corpus"), str(tmp_path / out / "alone")
+        commanded("-m", "plant", "pretrain", corpus, "--out", model, *places, *options)
+    assert not words_kept(Path(cluster.head_node.get_session_dir_path()))
+    made = ("coder", "language-model-forward", "alone")
     one, two = (
         [(tmp_path / out / name / "tensors.safetensors").read_bytes() for name in made] for out in ("one", "two")
     )

@@ -3,6 +3,7 @@
 import csv
 import fcntl
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +81,38 @@ def test_runs_side_by_side_end_in_the_same_bits(folder: Path, tmp_path: Path) ->
     assert apart == alone
     assert result.failed == (f"{folder / 'broken.toml'}, seed 1",)
     assert any("failed" in line and "gone.tsv" in line for line in said)
+
+
+def study_often(folder: Path, seed: int, together: Any, failed: "multiprocessing.SimpleQueue[str]") -> None:
+    """What one of several studies does: all begin at once, in one folder, again and again."""
+    for number in range(50):
+        together.wait()
+        out = folder / "together" / str(number)
+        try:
+            found = study(("plant-bow",), (seed,), str(folder / "notes.csv"), PLAN, out, overrides=TINY[:1],
+                          call=in_this_process)  # fmt: skip
+            assert not found.failed, last_words(out / f"plant-bow-seed{seed}")
+        except BaseException as error:
+            failed.put(repr(error))
+
+
+@pytest.mark.slow
+def test_four_studies_that_share_a_folder_never_fail(folder: Path) -> None:
+    """Each of another seed, fifty times: one corpus and one relevance, the coders that each would make alone."""
+    fork = multiprocessing.get_context("fork")
+    failed, together = fork.SimpleQueue(), fork.Barrier(4)
+    studies = [fork.Process(target=study_often, args=(folder, seed, together, failed)) for seed in range(4)]
+    for one in studies:
+        one.start()
+    for one in studies:
+        one.join()
+    assert failed.empty() or failed.get() == ""
+    rounds = sorted((folder / "together").iterdir())
+    made = {read_manifest(one / f"plant-bow-seed{seed}" / "coder").digest for one in rounds for seed in range(4)}
+    assert (len(rounds), len(made)) == (50, 4)
+    for one in rounds:
+        assert sorted(path.name.split("-")[0] for path in (one / "shared").iterdir()) == ["corpus", "relevance"]
+    assert not list((folder / "together").rglob(".*"))
 
 
 @pytest.fixture(scope="module")
@@ -250,6 +284,8 @@ def test_the_table_is_written_for_people_and_for_programs(done: Study, tmp_path:
     assert "macro-F1 (mean of labels)" in text
     assert "macro-F1 (of macro-P and macro-R)" in text
     assert all(cost in text for cost in ("minutes", "peak MB", "parameters"))
+    n_codes = len(done.groups["caml-small"][0])
+    assert done.costs["caml-small"].parameters > 1000 * n_codes > 0
 
 
 def test_time_left_is_what_recipes_took_before_and_the_mean_for_new_ones() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -16,6 +17,7 @@ from torch import nn
 from plant.cli.together import without_places
 from plant.errors import InputError
 from plant.nn.parts.table import ENCODERS
+from plant.store.artifact import open_artifact
 from plant.train.together import ALONE, OWN_STORE, Ranked, check_size, ranked
 from tests.made_up import notes_of
 from tests.trained_together import digest_of
@@ -161,17 +163,59 @@ def test_processes_are_not_told_again_how_many_they_are() -> None:
     assert without_places(words) == ["run", "notes.csv", "--out", "x", "--set", "fit.accumulate=2"]
 
 
+CHANGES = ("fit.epochs=2", "fit.accumulate=2", "fit.batch=4", "rank.epochs=2", "prepare.min_count=1",
+           "encoder.filters=8", "encoder.embedding=8")  # fmt: skip
+PARTED = [f"tensors-0000{number}-of-00002.safetensors" for number in range(2)]
+
+
+def write_notes(path: Path) -> None:
+    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(60)]
+    path.write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
+
+
+def called(*words: str, changes: Sequence[str] = CHANGES) -> None:
+    """A command as users start it."""
+    options = [word for change in changes for word in ("--set", change)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-m", "plant", *words, *options], env=environment, check=True, timeout=500)
+
+
 @pytest.mark.slow
 def test_a_run_with_workers_leaves_the_coder_of_one_process(tmp_path: Path) -> None:
     """Called again, with the coder there, the processes find nothing to train."""
-    rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(60)]
-    (tmp_path / "notes.csv").write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
-    changes = ("fit.epochs=2", "fit.accumulate=2", "fit.batch=4", "rank.epochs=2", "prepare.min_count=1",
-               "encoder.filters=8", "encoder.embedding=8")  # fmt: skip
-    options = ["--recipe", "plant-demo", *(word for change in changes for word in ("--set", change))]
+    write_notes(tmp_path / "notes.csv")
+    run = ("run", str(tmp_path / "notes.csv"), "--recipe", "plant-demo", "--out")
     for out, workers in (("one", ()), ("two", ("--workers", "2")), ("two", ("--workers", "2"))):
-        command = ["run", str(tmp_path / "notes.csv"), "--out", str(tmp_path / out), *workers, *options]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        subprocess.run([sys.executable, "-m", "plant", *command], env=environment, check=True, timeout=500)
+        called(*run, str(tmp_path / out), *workers)
     one, two = ((tmp_path / out / "coder" / "tensors.safetensors").read_bytes() for out in ("one", "two"))
     assert one == two
+
+
+@pytest.mark.slow
+def test_a_run_that_shares_labels_leaves_a_coder_in_parts_that_is_one_process_s(tmp_path: Path) -> None:
+    """Listed words and dropout: up to the order of sums the coder of one process, and opened as any other."""
+    write_notes(tmp_path / "notes.csv")
+    run = ("run", str(tmp_path / "notes.csv"), "--recipe", "plant-demo", "--out")
+    changes = (*CHANGES, "decoder.dropout=0.3")
+    called(*run, str(tmp_path / "one"), changes=changes)
+    called(*run, str(tmp_path / "two"), "--workers", "2", "--share", "labels", changes=changes)
+    one, two = (open_artifact(tmp_path / out / "coder") for out in ("one", "two"))
+    assert sorted(file.name for file in two.path.glob("tensors-*")) == PARTED
+    assert one.tensors.keys() == two.tensors.keys()
+    for name, array in one.tensors.items():
+        np.testing.assert_allclose(two.tensors[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+    assert not (tmp_path / "two" / "checkpoints").exists()
+    assert (tmp_path / "two" / "report" / "report.html").is_file()  # the coder was opened, and coded notes
+
+
+@pytest.mark.slow
+def test_pretrain_with_workers_leaves_the_language_model_of_one_process(tmp_path: Path) -> None:
+    write_notes(tmp_path / "notes.csv")
+    called("prepare", str(tmp_path / "notes.csv"), "--out", str(tmp_path / "corpus"), changes=["prepare.min_count=1"])
+    changes = ("pretrain.embedding=8", "pretrain.hidden=8", "pretrain.layers=2", "pretrain.epochs=2",
+               "pretrain.batch=4", "pretrain.accumulate=2")  # fmt: skip
+    for out, workers in (("one", ()), ("two", ("--workers", "2")), ("two", ("--workers", "2"))):
+        called("pretrain", str(tmp_path / "corpus"), "--out", str(tmp_path / out), *workers, changes=changes)
+    one, two = ((tmp_path / out / "tensors.safetensors").read_bytes() for out in ("one", "two"))
+    assert one == two
+    assert not list(tmp_path.glob(".*"))

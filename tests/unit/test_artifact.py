@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from plant.errors import ArtifactError, InputError
-from plant.store.artifact import MANIFEST, TENSORS, open_artifact, save_artifact
+from plant.store.artifact import MANIFEST, TENSORS, file_digest, open_artifact, save_artifact
 from plant.store.safetensors import read_tensors, write_tensors
 
 ARRAYS = {
@@ -72,8 +73,51 @@ def test_a_damaged_file_is_refused(saved: Path, name: str, damage: str) -> None:
 def test_a_newer_format_is_refused(saved: Path) -> None:
     manifest = json.loads((saved / MANIFEST).read_text())
     (saved / MANIFEST).write_text(json.dumps(manifest | {"format": 99}))
-    with pytest.raises(ArtifactError, match="newer than 1: update plant"):
+    with pytest.raises(ArtifactError, match="newer than 2: update plant"):
         open_artifact(saved, "thing")
+
+
+ROWS = {"rows": np.arange(14, dtype=np.float32).reshape(7, 2), "counts": np.arange(7)}
+
+
+def saved_in_parts(path: Path, cuts: list[int]) -> list[str]:
+    """The names of the parts of an artifact."""
+    parts = []
+    for number, (first, end) in enumerate(pairwise(cuts)):
+        parts.append(path.with_name(f"{path.name}.{number}"))
+        write_tensors(parts[-1], {name: array[first:end] for name, array in ROWS.items()})
+    manifest = save_artifact(path, "thing", tensors=ARRAYS, parts=parts)
+    assert not any(part.exists() for part in parts)
+    return [name for name in manifest.files if name != TENSORS]
+
+
+@pytest.mark.parametrize("cuts", [[0, 7], [0, 3, 7], [0, 0, 2, 7]])
+def test_arrays_in_parts_are_opened_as_whole(tmp_path: Path, cuts: list[int]) -> None:
+    assert len(saved_in_parts(tmp_path / "thing", cuts)) == len(cuts) - 1
+    found = open_artifact(tmp_path / "thing").tensors
+    assert found.keys() == {*ARRAYS, *ROWS}
+    for name, array in (ARRAYS | ROWS).items():
+        np.testing.assert_array_equal(found[name], array, strict=True)
+
+
+def test_the_parts_of_arrays_are_all_there_and_belong_together(tmp_path: Path) -> None:
+    names, path = saved_in_parts(tmp_path / "thing", [0, 2, 4, 7]), tmp_path / "thing"
+    whole = json.loads((path / MANIFEST).read_text())
+    fewer = {**whole, "files": {name: digest for name, digest in whole["files"].items() if name != names[1]}}
+    (path / MANIFEST).write_text(json.dumps({name: value for name, value in fewer.items() if name != "seal"}))
+    with pytest.raises(ArtifactError, match="names some parts of its arrays and not others"):
+        open_artifact(path)
+    write_tensors(path / names[1], {"rows": ROWS["rows"].astype(np.float64), "counts": ROWS["counts"]})
+    own = {**whole["files"], names[1]: file_digest(path / names[1])}
+    (path / MANIFEST).write_text(json.dumps({name: v for name, v in {**whole, "files": own}.items() if name != "seal"}))
+    with pytest.raises(ArtifactError, match="do not belong together"):
+        open_artifact(path)
+    (path / MANIFEST).write_text(json.dumps(whole))
+    with pytest.raises(ArtifactError, match=f"{names[1]} is damaged"):
+        open_artifact(path)
+    (path / names[1]).unlink()
+    with pytest.raises(ArtifactError, match=f"file '{names[1]}' of the manifest is missing"):
+        open_artifact(path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"kind": 1}', "\x00"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.testing import assert_close
 
+from plant.coder import Coder
 from plant.data.collate import collate
 from plant.data.corpus import renumber_labels, training_view
 from plant.errors import InputError
@@ -19,6 +21,8 @@ from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import BilinearRanker
 from plant.recipe.schema import Part, Recipe
 from plant.steps.relate import relate
+from plant.store.artifact import open_artifact
+from plant.systems.coder import load_coder, save_coder, save_rows
 from plant.train.ranges import Ranged, check_ranges, label_range, ranged_classifier
 from plant.train.seed import seeded
 from plant.train.together import Alone
@@ -30,6 +34,7 @@ DECODERS = [
     Part("label-attention", {"dropout": 0.3}),
     Part("planted", PLANTED),
     Part("planted", {**PLANTED, "learned": False}),
+    Part("planted", {**PLANTED, "learned": False, "listed": 3}),  # each process lists other words, dropout is the same
 ]
 
 
@@ -78,7 +83,7 @@ def loss_of(classifier: Classifier, labels: range) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("decoder", "size"), [*zip(DECODERS, (2, 3, 2), strict=True)], ids=["plain", "planted", "focused"]
+    ("decoder", "size"), [*zip(DECODERS, (2, 3, 2, 3), strict=True)], ids=["plain", "planted", "focused", "listed"]
 )
 def test_parts_have_the_logits_losses_and_gradients_of_the_whole(decoder: Part, size: int) -> None:
     recipe = recipe_of(decoder)
@@ -111,6 +116,26 @@ def test_parts_become_the_whole_again() -> None:
     one = ranged_classifier(recipe, given, OneOf(0, 1))
     found = one.rejoin(again).state_dict()
     assert all(torch.equal(tensor, found[name]) for name, tensor in whole.state_dict().items())
+
+
+def test_a_coder_saved_in_ranges_is_the_coder_saved_whole(tmp_path: Path) -> None:
+    """Each of three processes writes the rows of its labels; put together again in two, and whole, it has all bits."""
+    notes = notes_of(30)
+    fitted = Coder("prior", "prepare.min_count=1").fit([n.text for n in notes], [n.codes for n in notes]).fitted
+    save_coder(fitted, tmp_path / "whole")
+    for size in (3, 2):
+        parts = [tmp_path / f"{rank}-of-{size}" for rank in range(size)]
+        for rank, part in enumerate(parts):
+            save_rows(fitted, part, label_range(len(fitted.codes), rank, size))
+        save_coder(fitted, tmp_path / "coder", parts=parts)
+        fitted = load_coder(tmp_path / "coder")
+        assert len(list((tmp_path / "coder").glob("tensors-*"))) == size
+    save_coder(fitted, tmp_path / "again")
+    one, two, parted = (open_artifact(tmp_path / name) for name in ("whole", "again", "coder"))
+    assert two.manifest.digest == one.manifest.digest
+    assert {name: array.tobytes() for name, array in parted.tensors.items()} == {
+        name: array.tobytes() for name, array in one.tensors.items()
+    }
 
 
 def test_the_gradient_is_clipped_by_the_norm_of_all_labels() -> None:

@@ -9,7 +9,7 @@ import pytest
 from plant.cli.main import main
 from plant.data.builder import build_corpus, build_shards
 from plant.data.corpus import training_view
-from plant.data.shards import ShardedCorpus
+from plant.data.shards import ShardedCorpus, joined_corpus
 from plant.recipe.schema import Prepare, Relate
 from plant.relevance.store import load_relevance
 from plant.steps.relate import relate, relate_views
@@ -32,7 +32,7 @@ def marked_notes(count: int, *, splits: bool) -> list[Note]:
 
 @pytest.mark.parametrize("splits", [True, False])
 @pytest.mark.parametrize("cuts", [[20], [1, 13, 29]])
-def test_shards_are_the_corpus_of_all_notes_in_pieces(splits: bool, cuts: list[int]) -> None:
+def test_shards_are_the_corpus_of_all_notes_in_pieces(splits: bool, cuts: list[int], tmp_path: Path) -> None:
     notes, recipe = marked_notes(30, splits=splits), Prepare(min_count=2, keep_text=True)
     whole = build_corpus(notes, None, recipe)
     parts = [notes[a:b] for a, b in zip([0, *cuts], [*cuts, 30], strict=True)]
@@ -46,6 +46,10 @@ def test_shards_are_the_corpus_of_all_notes_in_pieces(splits: bool, cuts: list[i
     for name in ("role", "split"):
         assert np.array_equal(np.concatenate([getattr(shard, name) for shard in shards]), getattr(whole, name))
     assert [group for shard in shards for group in shard.groups] == list(whole.groups)
+    again = joined_corpus(shards, tmp_path)
+    for name in (*FLAT, "token_starts", "label_starts", "evidence_starts", "text_starts"):
+        assert np.array_equal(getattr(again.documents, name), getattr(whole.documents, name)), name
+    assert (again.documents.ids, again.groups) == (whole.documents.ids, whole.groups)
     recipe_of_lists = Relate(keep=8, named=0.5, marked=True)
     one, many = (
         relate(training_view(whole), recipe_of_lists),
@@ -94,3 +98,31 @@ def test_shards_on_disk_are_related_as_one(tmp_path: Path, capsys: pytest.Captur
     assert called("prepare", *files[:2], *few, str(tmp_path / "doubled")) == 2
     assert "two notes have the id" in capsys.readouterr().err
     assert not (tmp_path / "doubled").exists()
+
+
+def test_a_run_over_shards_leaves_the_coder_of_a_run_over_all_notes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the order in which shards were named, which is not that of their names; nothing is read or chosen again."""
+    notes = notes_of(40)
+    write(tmp_path / "all.jsonl", notes)
+    write(tmp_path / "b.jsonl", notes[:25])
+    write(tmp_path / "a.jsonl", notes[25:])
+    few, shards = ("--set", "prepare.min_count=1"), str(tmp_path / "parts")
+    sources = [str(tmp_path / name) for name in ("b.jsonl", "a.jsonl")]
+    assert called("prepare", *sources, *few, "--recipe", "prior", "--out", shards) == 0
+    for source, out in ((str(tmp_path / "all.jsonl"), "one"), (shards, "two")):
+        assert called("run", source, "--recipe", "prior", *few, "--out", str(tmp_path / out)) == 0
+    for made in ("corpus", "coder"):
+        one, two = ((tmp_path / out / made / "tensors.safetensors").read_bytes() for out in ("one", "two"))
+        assert one == two
+    capsys.readouterr()
+    run = ("run", shards, "--recipe", "prior", "--out", str(tmp_path / "three"))
+    assert called(*run) == 2
+    assert "prepared with another value of prepare.min_count: prepare it again" in capsys.readouterr().err
+    assert called(*run, *few, "--fit", "dev") == 2
+    assert "another value of --fit" in capsys.readouterr().err
+    (tmp_path / "parts" / "a").rename(tmp_path / "elsewhere")
+    assert called(*run, *few) == 2
+    assert "holds 1 of the shards of a corpus and not the others" in capsys.readouterr().err
+    assert not (tmp_path / "three").exists()

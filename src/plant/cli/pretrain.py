@@ -60,7 +60,7 @@ def _run_together(arguments: argparse.Namespace, recipe: "Recipe") -> None:
 
     most = recipe.pretrain.accumulate
     check_size(Ranked(0, arguments.workers or 1), most, f"--set pretrain.accumulate={arguments.workers}")
-    start_together(arguments, _run_ranked, most=most)
+    start_together(arguments, _run_ranked, most=most, room=Path(arguments.out).absolute().parent)
     if address_of(arguments):  # what the cluster made is opened here, and told
         _run_language_model(arguments, recipe)
 

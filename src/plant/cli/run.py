@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_workers(arguments)
     most = _most_processes(arguments)
     if most:
-        start_together(arguments, _run_ranked, most=most)
+        start_together(arguments, _run_ranked, most=most, room=Path(arguments.out))
     if not most or address_of(arguments):  # what a cluster made is opened here, and told
         _run(arguments, arguments.workers, None)
 

@@ -24,10 +24,13 @@ def address_of(arguments: argparse.Namespace) -> str:
     return "" if address == "local" else address
 
 
-def start_together(arguments: argparse.Namespace, part: Callable[[argparse.Namespace], None], *, most: int) -> None:
+def start_together(
+    arguments: argparse.Namespace, part: Callable[[argparse.Namespace], None], *, most: int, room: Path
+) -> None:
     """Let processes of this machine, or of a cluster, each do its part of a verb; at most as many as can share it.
 
-    On a cluster they are done when this returns, and what they made lies in `--out`.
+    On a cluster they are done when this returns, and what they made lies in `--out`; `room` is a folder that all nodes
+    see, and nothing stays there.
     """
     address = address_of(arguments)
     if not address:
@@ -39,8 +42,7 @@ def start_together(arguments: argparse.Namespace, part: Callable[[argparse.Names
 
     quiet = argparse.Namespace(**{**vars(arguments), "workers": None, "cluster": "", "mlflow": ""})
     say("training on the cluster: its logs are Ray's")
-    out = Path(arguments.out)
-    train_on_ray(Call(part, (quiet,)), address, workers=arguments.workers, most=most, out=out)
+    train_on_ray(Call(part, (quiet,)), address, workers=arguments.workers, most=most, room=room)
 
 
 def check_workers(arguments: argparse.Namespace) -> None:

@@ -152,11 +152,18 @@ class OnRay:
             for node in nodes
         ]
         names = [f"{node['NodeManagerAddress']} ({node['NodeID'][:8]})" for node in nodes]
+        answers = {name: self._heard(reference) for name, reference in zip(names, asked, strict=True)}
+        return {name: answer.value() for name, answer in answers.items() if answer is not None}
+
+    def _heard(self, reference: Any) -> Told | None:
+        """What a node answers; None where it is gone: one that has just died is listed as alive for a while."""
+        errors = self.ray.exceptions
         try:
-            answers = self.ray.get(asked, timeout=PATIENCE)
-        except (self.ray.exceptions.RayError, TimeoutError) as error:
+            return self.ray.get(reference, timeout=PATIENCE)
+        except (errors.TaskUnschedulableError, errors.NodeDiedError):
+            return None
+        except (errors.RayError, TimeoutError) as error:
             raise InputError(f"a node of the cluster does not answer ({type(error).__name__})") from error
-        return {name: answer.value() for name, answer in zip(names, answers, strict=True)}
 
 
 class _Actor:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,30 +13,26 @@ from plant.cluster.pool import Call
 from plant.cluster.told import Told, told
 from plant.errors import InputError, PlantError
 from plant.store.artifact import atomic_file, made_folder
+from plant.store.temporary import temporary_folder
 
-KEPT = ".ray-train"  # what Ray keeps of its own accord, as long as it works
-WORDS = ".said.json"  # what a process said that a user can mend: it is not tried again
+KEPT = "ray-train"  # what Ray keeps of its own accord, as long as it works
+WORDS = "said.json"  # what a process said that a user can mend: it is not tried again
 PATIENCE = 1800  # seconds for the slowest process, as of `ranked`
 
 
-def train_on_ray(part: Call, address: str, *, workers: int | None, most: int, out: Path) -> None:
+def train_on_ray(part: Call, address: str, *, workers: int | None, most: int, room: Path) -> None:
     """Let `part` be carried out by each of so many processes of a cluster; a killed one starts all again.
 
-    Results come from the folder `out`, which all nodes see; nothing else comes back but what a user can mend.
+    Results come from folders that all nodes see, `room` among them; nothing else comes back but what a user can mend.
     """
     if address.startswith("ray://"):
         raise InputError("processes that train together are started from a node of the cluster: --cluster auto")
-    with on_ray(address, workers=workers) as pool, made_folder(out):
-        pool.check_sees(out)
-        words = out.resolve() / WORDS
-        words.unlink(missing_ok=True)
-        try:
-            _fit(pool, part, workers or min(most, pool.places()), words)
-            if words.is_file():
-                Told(**json.loads(words.read_text(encoding="utf-8"))).value()
-        finally:
-            words.unlink(missing_ok=True)
-            shutil.rmtree(out / KEPT, ignore_errors=True)
+    with on_ray(address, workers=workers) as pool, made_folder(room), temporary_folder(room / "training") as place:
+        pool.check_sees(place)
+        words = place.resolve() / WORDS
+        _fit(pool, part, workers or min(most, pool.places()), words)
+        if words.is_file():
+            Told(**json.loads(words.read_text(encoding="utf-8"))).value()
 
 
 def _fit(pool: OnRay, part: Call, processes: int, words: Path) -> None:

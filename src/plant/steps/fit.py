@@ -168,12 +168,17 @@ def models_of(recipe: Recipe) -> tuple[str, ...]:
     return tuple(f"member{number}/model" for number in range(len(recipe.members))) or ("model",)
 
 
+def _models(work: Work) -> dict[str, Fitted]:
+    """All members: what processes that train together have to do with a coder, but for the one that keeps it."""
+    if chooses(work.recipe):
+        _check(work["choosing"].documents)  # before anything is fitted
+    return {name: work[name] for name in models_of(work.recipe)}
+
+
 def _coder(work: Work) -> FittedCoder:
     """All members, thresholds and temperature; then the further codes that the recipe names."""
+    fitted = _models(work)
     recipe, view, choosing = work.recipe, work["view"], work["choosing"].documents
-    if chooses(recipe):
-        _check(choosing)  # before anything is fitted
-    fitted: dict[str, Fitted] = {name: work[name] for name in models_of(recipe)}
     system = joined([one.system for one in fitted.values()], recipe.choose, view, choosing)
     histories = {name.partition("/")[0]: [asdict(epoch) for epoch in one.history] for name, one in fitted.items()}
     unread = sum(system.unread(documents) for documents in (view.documents, choosing))
@@ -303,10 +308,15 @@ def _with_further_codes(
     return replace(grown, thresholds=thresholds(scores, choosing, fitted.recipe.choose, n_labels=n_labels))
 
 
+def _needs_of_coder(recipe: Recipe) -> tuple[str, ...]:
+    return (*SHARED[:3], *models_of(recipe))
+
+
+MODELS = Step("models", _models, _needs_of_coder, sections=EVERYTHING)
 FIT = Step(
     "coder",
     _coder,
-    lambda recipe: (*SHARED[:3], *models_of(recipe)),
+    _needs_of_coder,
     sections=EVERYTHING,
     kind=CODER,
     files=lambda recipe: further_files(_further_codes(recipe)),

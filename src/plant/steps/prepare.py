@@ -1,20 +1,23 @@
 """prepare: a source of notes becomes a corpus; one that was made from the same things is not made again."""
 
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from plant.data import store
 from plant.data.builder import build_corpus, build_shards
 from plant.data.corpus import Corpus
 from plant.data.notes import Source, checked
 from plant.data.roles import Plan
-from plant.data.shards import SHARD
+from plant.data.shards import PLACE, SHARD, joined_corpus, open_shards, shards_in
 from plant.data.sources import open_source
 from plant.data.sources.files import stem_of
 from plant.data.sources.options import SourceOptions
-from plant.errors import InputError
+from plant.errors import InputError, quoted_path
 from plant.recipe.schema import Recipe
 from plant.store.artifact import Manifest, check_apart, check_replaceable, made_folder, read_manifest
 from plant.store.fingerprint import files_digest, fingerprint
@@ -64,23 +67,32 @@ def prepare(
 
 
 def prepare_once(request: Request, out: Path, recipe: Recipe, *, progress: Progress = silent) -> Made:
-    """Prepare a corpus at `out` unless one of the same source, options and recipe is there."""
+    """Prepare a corpus at `out` unless one of the same source, options and recipe is there.
+
+    Where the source is a corpus in shards, these are put together, without reading a note again.
+    """
     section = {"request": asdict(request), "prepare": asdict(recipe.prepare)}
     inputs = inputs_of(request, recipe)
     if unchanged(out, store.KIND, inputs):
         return Made(read_manifest(out), new=False)
     check_replaceable(out, store.KIND)
     check_apart(out, [request.source])
+    shards = shards_in(request.source)
+    _check_prepared(shards, request, recipe)
     with made_folder(out.parent), temporary_folder(out) as workspace:
-        source = open_source(request.source, options=request.options, progress=progress)
-        corpus = prepare(
-            source,
-            recipe,
-            plan=request.plan,
-            make_splits=request.make_splits,
-            workspace=workspace,
-            progress=progress,
-        )
+        if shards:
+            source = _source_of(request.source, shards)
+            corpus = joined_corpus(open_shards(shards).shards, workspace)
+        else:
+            source = open_source(request.source, options=request.options, progress=progress)
+            corpus = prepare(
+                source,
+                recipe,
+                plan=request.plan,
+                make_splits=request.make_splits,
+                workspace=workspace,
+                progress=progress,
+            )
         manifest = store.save_corpus(corpus, out, recipe=section, inputs=inputs, source=source)
     return Made(manifest, new=True)
 
@@ -114,10 +126,41 @@ def prepare_shards_once(
             totals=[source.total for source in opened],
             progress=progress,
         )
-        for name, corpus, source in zip(names, corpora, opened, strict=True):
-            manifest = store.save_corpus(corpus, out / name, recipe=section, inputs=inputs[name], source=source)
+        for number, (name, corpus, source) in enumerate(zip(names, corpora, opened, strict=True)):
+            own = {**section, PLACE: [number, len(names)]}
+            manifest = store.save_corpus(corpus, out / name, recipe=own, inputs=inputs[name], source=source)
             made[name] = Made(manifest, new=True)
     return made
+
+
+def _check_prepared(shards: Sequence[Path], request: Request, recipe: Recipe) -> None:
+    """Refuse options that shards were not prepared with: what these decide is decided."""
+    if not shards:
+        return
+    made = read_manifest(shards[0]).recipe
+    asked, default = _choices(asdict(request)), _choices(asdict(Request(request.source)))
+    before, knobs = _choices(made["request"]), json.loads(json.dumps(asdict(recipe.prepare)))
+    others = [f"--{name.replace('_', '-')}" for name in asked if asked[name] not in (default[name], before[name])]
+    others += [f"prepare.{name}" for name in knobs if knobs[name] != made["prepare"][name]]
+    if others:
+        raise InputError(
+            f"{quoted_path(request.source)} was prepared with another value of {', '.join(others)}: prepare it again "
+            "with that one, or leave it as it was"
+        )
+
+
+def _choices(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What options say of notes, wherever these lie, as JSON gives it back."""
+    plain = json.loads(json.dumps(request))
+    return {**plain["options"], **plain["plan"], "make_splits": plain["make_splits"]}
+
+
+def _source_of(name: str, shards: Sequence[Path]) -> Source:
+    """What is told of notes that were read before."""
+    left_out: Counter[str] = Counter()
+    for shard in shards:
+        left_out.update(read_manifest(shard).facts["left_out"])
+    return Source(Path(name).name, lambda: iter(()), facts=left_out)
 
 
 def _check_shards(options: SourceOptions, names: Sequence[str]) -> None:

@@ -15,7 +15,8 @@ from plant.evaluate.report.content import Report
 from plant.evaluate.significance.resampling import Value
 from plant.recipe.schema import Recipe
 from plant.steps.evaluate import evaluate
-from plant.steps.fit import fit_coder, plan_of
+from plant.steps.fit import MODELS, fit_coder, plan_of
+from plant.steps.in_parts import coders_in_parts
 from plant.steps.log import TrainingLog
 from plant.steps.names import WITHOUT, Languages, decide, foreign_names, in_doubt
 from plant.steps.predict import PREDICT
@@ -86,7 +87,7 @@ def run(
     if in_doubt(corpus, recipe):
         _check_decided(together)
         recipe = _decided(corpus, recipe, out, settings, made.manifest.digest, notify)
-    plan = [*plan_of(recipe), planned(PREDICT, recipe)]
+    plan = coders_in_parts([*plan_of(recipe), planned(PREDICT, recipe)], together, keeper.rooms)
     steps = walk(plan, {"corpus": Root(corpus, made.manifest.digest)}, settings)
     if not is_kept(steps, "coder", together):
         train_language_models(steps, "coder")
@@ -112,12 +113,13 @@ def assist(
     settings = WalkSettings(leader, device, together=together)
     if in_doubt(corpus, recipe):
         _check_decided(together)
-    steps = walk(plan_of(recipe), {"corpus": Root(corpus, read_manifest(folder).digest)}, settings)
+    plan = coders_in_parts([*plan_of(recipe), planned(MODELS, recipe)], together, keeper.rooms)
+    steps = walk(plan, {"corpus": Root(corpus, read_manifest(folder).digest)}, settings)
     helps = ("coder", *(steps.plan[name].folder for name in shared_language_models(steps)))
     steps = replace(steps, settings=replace(settings, keeper=Following(leader, helps)))
     if not is_kept(steps, "coder", together):
         train_language_models(steps, "coder")
-        steps["coder"]
+        steps["coder" if together.by_labels else "models"]  # who shares labels keeps a part of the coder
 
 
 def _corpus_folder(request: Request, recipe: Recipe, out: Path, shared: Path | None) -> Path:

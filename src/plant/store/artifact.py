@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import stat
 import tempfile
@@ -18,11 +19,13 @@ from typing import Any
 import plant
 from plant.errors import ArtifactError, InputError, quoted_path, reads_like_a_name
 from plant.store.remote import Remote, address_of, is_remote, opened
-from plant.store.safetensors import Array, read_tensors, write_tensors
+from plant.store.safetensors import Array, joined_rows, read_tensors, write_tensors
 from plant.store.temporary import OLD, cache_folder, temporary_file, temporary_folder
 
-FORMAT = 1
+PLAIN, IN_PARTS = 1, 2  # formats: all arrays in one file; rows of some arrays in several
+FORMAT = IN_PARTS  # the newest that this version reads
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
+PART = re.compile(r"tensors-\d{5}-of-\d{5}\.safetensors")
 TRIES, PAUSE = 20, 0.02  # of writers of one folder that get in each other's way, and seconds between, at most
 UNFINISHED = "unfinished"  # an object beside those of an artifact whose manifest is not there yet
 SEAL = "seal"  # of the manifest: a digest of all that it says; folders of earlier versions have none
@@ -49,7 +52,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Artifact:
-    """An opened artifact; its tensors are read-only maps of the file."""
+    """An opened artifact; its tensors are read-only maps of the file, or put together from the files of their parts."""
 
     path: Path
     manifest: Manifest
@@ -82,10 +85,12 @@ def save_artifact(
     inputs: Mapping[str, str] | None = None,
     facts: Mapping[str, Any] | None = None,
     beside: Mapping[str, str] | None = None,
+    parts: Sequence[Path] = (),
 ) -> Manifest:
     """Write an artifact; an artifact of the same kind at `path` is replaced, anything else there is an error.
 
-    What lies `beside` is for people alone: it may be changed later, and no digest speaks of it.
+    What lies `beside` is for people alone: it may be changed later, and no digest speaks of it. `parts` are tensor
+    files that others wrote, each with the next rows of the same further arrays: they are moved here.
     """
     path = Path(path)
     check_replaceable(path, kind)
@@ -93,8 +98,12 @@ def save_artifact(
         write_tensors(folder / TENSORS, tensors)
         for name, text in {**(files or {}), **(beside or {})}.items():
             (folder / name).write_text(text, encoding="utf-8")
-        digests = {name: file_digest(folder / name) for name in sorted([TENSORS, *(files or {})])}
-        manifest = Manifest(kind, FORMAT, plant.__version__, recipe or {}, inputs or {}, facts or {}, digests)
+        names = _part_names(len(parts))
+        for name, part in zip(names, parts, strict=True):
+            shutil.move(part, folder / name)
+        digests = {name: file_digest(folder / name) for name in sorted([TENSORS, *names, *(files or {})])}
+        written_as = IN_PARTS if parts else PLAIN
+        manifest = Manifest(kind, written_as, plant.__version__, recipe or {}, inputs or {}, facts or {}, digests)
         table = asdict(manifest)
         (folder / MANIFEST).write_text(_json({**table, SEAL: _seal(table)}), encoding="utf-8")
     return manifest
@@ -105,7 +114,24 @@ def open_artifact(path: Path | str, kind: str | None = None) -> Artifact:
     path = local_artifact(path)
     manifest = read_manifest(path, kind)
     _check_digests(path, manifest)
-    return Artifact(path, manifest, read_tensors(path / TENSORS) if TENSORS in manifest.files else {})
+    return Artifact(path, manifest, read_arrays(path, manifest))
+
+
+def read_arrays(path: Path, manifest: Manifest) -> dict[str, Array]:
+    """The arrays of an artifact, whose files are not checked."""
+    found = read_tensors(path / TENSORS) if TENSORS in manifest.files else {}
+    names = sorted(filter(PART.fullmatch, manifest.files))
+    if names != _part_names(len(names)):
+        raise ArtifactError(f"{path}: its manifest names some parts of its arrays and not others; make it again")
+    parts = [read_tensors(path / name) for name in names]
+    shapes = [{name: (array.dtype, array.shape[1:]) for name, array in part.items()} for part in parts]
+    if any(shape != shapes[0] for shape in shapes) or any(not array.ndim for part in parts for array in part.values()):
+        raise ArtifactError(f"{path}: the parts of its arrays do not belong together; make it again")
+    return found | {name: joined_rows([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+
+
+def _part_names(count: int) -> list[str]:
+    return [f"tensors-{number:05}-of-{count:05}.safetensors" for number in range(count)]
 
 
 def _check_digests(path: Path, manifest: Manifest) -> None:

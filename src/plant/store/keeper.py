@@ -107,13 +107,18 @@ class InFolder:
     def has(self, name: str, origin: Origin, kind: Kind[Thing]) -> bool:
         return unchanged(self.folder / name, kind.name, origin.inputs)
 
+    @property
+    def rooms(self) -> Path:
+        """Where work in progress is kept."""
+        return self.folder / "checkpoints"
+
     def checkpoint(self, name: str, origin: Origin) -> Path:
         """Where work on a thing of just this origin keeps its checkpoint."""
-        return self.folder / "checkpoints" / f"{named_by(name, origin.inputs)}.safetensors"
+        return self.rooms / f"{named_by(name, origin.inputs)}.safetensors"
 
     def drop_checkpoints(self) -> None:
         """Remove what is left of work that is done."""
-        shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+        shutil.rmtree(self.rooms, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ than memory can be opened.
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +71,22 @@ def read_tensors(path: Path) -> dict[str, Array]:
 
 def room_for(rows: int, columns: int) -> NDArray[np.float32]:
     """An array to fill: in memory, or where it is large in a temporary file that vanishes with it."""
-    if rows * columns <= MAX_IN_MEMORY:
-        return np.empty((rows, columns), np.float32)
+    return _room((rows, columns), np.dtype(np.float32))
+
+
+def joined_rows(parts: Sequence[Array]) -> Array:
+    """The rows of several arrays as one, to be read only; where they are many, in a temporary file."""
+    room = _room((sum(map(len, parts)), *parts[0].shape[1:]), parts[0].dtype)
+    np.concatenate(parts, out=room)
+    room.setflags(write=False)
+    return room
+
+
+def _room(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if int(np.prod(shape, dtype=np.int64)) <= MAX_IN_MEMORY:
+        return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
-        return np.memmap(file, np.float32, mode="w+", shape=(rows, columns))
+        return np.memmap(file, dtype, mode="w+", shape=shape)
 
 
 def _viewed(path: Path, name: str, entry: Any, content: NDArray[np.uint8]) -> Array:

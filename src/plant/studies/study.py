@@ -17,10 +17,9 @@ from plant.evaluate.scores.scored import Scored, load_scored
 from plant.evaluate.significance.compare import COMPARED, Comparison, compare
 from plant.recipe.reading import load_recipe
 from plant.steps.fit import key_of_coder
-from plant.store.artifact import TENSORS, atomic_file
+from plant.store.artifact import atomic_file, read_arrays, read_manifest
 from plant.store.fingerprint import fingerprint
 from plant.store.keeper import digest_of
-from plant.store.safetensors import read_tensors
 from plant.studies.processes import in_own_process
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
@@ -260,9 +259,10 @@ def _cost(folder: Path) -> Cost | None:
 
 
 def _parameters(coder: Path) -> int:
-    """Numbers that were learned: all tensors of the model but the relevance that it was planted from."""
-    tensors = read_tensors(coder / TENSORS)
-    return sum(t.size for name, t in tensors.items() if name.startswith("model.") and "relevance." not in name)
+    """Numbers that were learned: all arrays of the system but what its parts were given and the constants of them."""
+    tensors = read_arrays(coder, read_manifest(coder))
+    learned = {name: array for name, array in tensors.items() if name.startswith("system.")}
+    return sum(array.size for name, array in learned.items() if not {"given", "constants"} & set(name.split(".")))
 
 
 def _usual(costs: Sequence[Cost]) -> Cost:

@@ -23,9 +23,10 @@ from plant.evaluate.scores.forms import BLOCK, blocks
 from plant.evaluate.scores.of_texts import TextScores
 from plant.recipe.reading import recipe_from, recipe_table
 from plant.recipe.schema import Recipe
-from plant.store.artifact import Artifact, Manifest, open_artifact, save_artifact
+from plant.store.artifact import Artifact, Manifest, atomic_file, open_artifact, save_artifact
 from plant.store.checks import check_length, well_formed
 from plant.store.keeper import Kind
+from plant.store.safetensors import write_tensors
 from plant.systems.blend import MembersSystem
 from plant.systems.system import (
     FittedSystem,
@@ -279,16 +280,21 @@ def save_coder(
     *,
     recipe: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
+    parts: Sequence[Path] = (),
 ) -> Manifest:
-    """Write a coder: system, thresholds, vocabulary, code book, recipe (its own, whatever it is told), and a card."""
+    """Write a coder: system, thresholds, vocabulary, code book, recipe (its own, whatever it is told), and a card.
+
+    Of `parts`, which `save_rows` wrote, each has the rows of the next labels.
+    """
     from plant.systems.card import card_files, card_of  # which speaks of coders, and so imports this
 
-    tree, arrays = flattened(fitted.system.pack(), "system.")
-    own: dict[str, NDArray[Any]] = {"thresholds": fitted.thresholds, "train_counts": fitted.train_counts}
+    tree, tensors = _taken_apart(fitted)
+    rows = _rows_of_labels(fitted, tensors) if parts else {}
     return save_artifact(
         path,
         KIND,
-        tensors={**own, **arrays},
+        tensors={name: array for name, array in tensors.items() if name not in rows},
+        parts=parts,
         files={
             "vocab.txt": "\n".join(fitted.vocab.tokens) + "\n",
             "codes.json": json.dumps(fitted.codes, ensure_ascii=False),
@@ -305,6 +311,23 @@ def save_coder(
             "train_documents": fitted.train_documents,
         },
     )
+
+
+def save_rows(fitted: FittedCoder, path: Path, labels: range) -> None:
+    """Write what a coder has a row for each label of, for some of them; `save_coder` makes a coder of all parts."""
+    rows = _rows_of_labels(fitted, _taken_apart(fitted)[1])
+    with atomic_file(path) as temporary:
+        write_tensors(temporary, {name: array[labels.start : labels.stop] for name, array in rows.items()})
+
+
+def _taken_apart(fitted: FittedCoder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    tree, arrays = flattened(fitted.system.pack(), "system.")
+    return tree, {"thresholds": fitted.thresholds, "train_counts": fitted.train_counts, **arrays}
+
+
+def _rows_of_labels(fitted: FittedCoder, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Arrays with as many rows as there are labels; one that has them by chance is as whole again when it is read."""
+    return {name: array for name, array in tensors.items() if array.ndim and len(array) == len(fitted.codes)}
 
 
 def load_coder(path: Path | str) -> FittedCoder:

@@ -184,12 +184,12 @@ class _Training(Generic[Batch, Record]):
             complete = (step + 1) % self.trainer.accumulate == 0
             if complete or step + 1 == len(batches):
                 self._update(len(losses))
-                self._count(losses)
+                due = self._count(losses)
                 losses = []
             self.state = replace(self.state, step=step + 1, seconds=time.monotonic() - started)
             self.runtime.progress(*self.task.progress(self.state))
-            if complete and step + 1 < len(batches):  # gradients are in no checkpoint, and validation comes first
-                self._save_if_due()
+            if complete and step + 1 < len(batches) and due:  # gradients are in no checkpoint; validation comes first
+                self._save()
 
     def _loss_of(self, batch: Batch, step: int) -> float:
         """Add to the gradients, where the micro-batch is ours; its loss, 0 where another process computes it."""
@@ -202,10 +202,15 @@ class _Training(Generic[Batch, Record]):
         together.computed(number, self._parameters())
         return loss
 
-    def _count(self, losses: list[float]) -> None:
-        """Add up in the order of micro-batches: the sum is the same whoever computed them."""
-        for loss in self.runtime.together.totals(losses):
+    def _count(self, losses: list[float]) -> bool:
+        """Add up in the order of micro-batches: the sum is the same whoever computed them. Whether to save is told too.
+
+        That is what the clock of the first process says; all must know, since each may hold a part of what is kept.
+        """
+        *totals, due = self.runtime.together.totals([*losses, float(self._is_due())])
+        for loss in totals:
             self.state = replace(self.state, loss_sum=self.state.loss_sum + loss)
+        return due > 0
 
     def _parameters(self) -> list[nn.Parameter]:
         return [parameter for group in self.task.optimizer.param_groups for parameter in group["params"]]
@@ -233,17 +238,17 @@ class _Training(Generic[Batch, Record]):
             self._keep_if_best(self.trainer.score(record))
         if self.runtime.together.rank == 0:
             self.runtime.log(record)
-        self._save_if_due()
+        if self.runtime.together.totals([float(self._is_due())])[0] > 0:
+            self._save()
 
     def _keep_if_best(self, score: float) -> None:
         if self.state.best is None or score > self.state.best:
             self.state = replace(self.state, best=score, best_epoch=self.state.epoch)
             self.best_weights = {name: tensor.clone() for name, tensor in self.task.model.state_dict().items()}
 
-    def _save_if_due(self) -> None:
+    def _save(self) -> None:
         path = self.runtime.checkpoint
-        if path is None or not self._is_due():
-            return
+        assert path is not None  # or nothing was due
         tensors, optimizer = {**self.task.state_dicts(), BEST: self.best_weights}, self.task.optimizer
         if self.runtime.together.rank == 0:
             wait, about = self.runtime.together.wait, asdict(self.state)
@@ -251,10 +256,9 @@ class _Training(Generic[Batch, Record]):
         self.saved_at = time.monotonic()
 
     def _is_due(self) -> bool:
-        """Whether the clock of the first process says so; all are told, since each may hold a part of what is kept."""
-        together, minutes = self.runtime.together, (time.monotonic() - self.saved_at) / 60
-        due = together.rank == 0 and minutes >= self.trainer.checkpoint_minutes
-        return together.totals([float(due)])[0] > 0
+        minutes = (time.monotonic() - self.saved_at) / 60
+        keeps = self.runtime.checkpoint is not None and self.runtime.together.rank == 0
+        return keeps and minutes >= self.trainer.checkpoint_minutes
 
     def _resume(self) -> None:
         optimizer, names = self.task.optimizer, (*self.task.state_dicts(), BEST)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from plant.errors import InputError
 from plant.nn.classifier import Classifier
+from plant.nn.decoders.planted import PlantedDecoder
 from plant.nn.parts.build import build_classifier
 from plant.nn.parts.given import Given
 from plant.nn.planting.ranker import RANKERS
@@ -160,6 +161,8 @@ def ranged_classifier(recipe: Recipe, given: Given, group: Together) -> RangedCl
                 own.add(name)
             mine.copy_(theirs[some] if name in own else theirs)
     _copy_buffers(whole, part)
+    if isinstance(part.decoder, PlantedDecoder) and isinstance(whole.decoder, PlantedDecoder):
+        part.decoder.read_like(whole.decoder)
     return RangedClassifier(part, labels, len(given.codes), group, frozenset(own))
 
 

@@ -148,20 +148,21 @@ def _added(sum_so_far: Tensor | None, gradient: Tensor | None) -> Tensor | None:
 
 
 def _sum(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
-    """Set each parameter's gradient to the sum over processes: one flat buffer, sent once."""
-    there = torch.tensor([gradient is not None for gradient in gradients], dtype=torch.int32, device=_device())
-    distributed.all_reduce(there, op=distributed.ReduceOp.MAX)
-    pairs = zip(parameters, gradients, there.tolist(), strict=True)
-    some = [(parameter, gradient) for parameter, gradient, is_there in pairs if is_there]
+    """Set each parameter's gradient to the sum over processes: one buffer, with how many have each, sent once."""
+    learning = [
+        pair for pair in zip(parameters, gradients, strict=True) if pair[0].requires_grad
+    ]  # the same everywhere
     for parameter in parameters:
         parameter.grad = None
-    if not some:
+    if not learning:
         return
-    parts = [torch.zeros_like(parameter) if gradient is None else gradient for parameter, gradient in some]
-    flat = torch.cat([part.detach().reshape(-1) for part in parts])  # gradients have no gradients
+    parts = [torch.zeros_like(parameter) if gradient is None else gradient for parameter, gradient in learning]
+    there = parts[0].new_tensor([float(gradient is not None) for _, gradient in learning])
+    flat = torch.cat([there, *(part.detach().reshape(-1) for part in parts)])  # gradients have no gradients
     distributed.all_reduce(flat)
-    for (parameter, _), part in zip(some, flat.split([part.numel() for part in parts]), strict=True):
-        parameter.grad = part.view_as(parameter).clone()
+    counts, *sums = flat.split([len(there), *(part.numel() for part in parts)])
+    for (parameter, _), count, part in zip(learning, counts.tolist(), sums, strict=True):
+        parameter.grad = part.view_as(parameter) if count else None
 
 
 def _device() -> str:

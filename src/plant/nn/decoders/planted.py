@@ -143,6 +143,11 @@ class PlantedDecoder(nn.Module):
         """Where listed words stand; all positions count where segments do, or where any word may be looked at."""
         return None if self.listing is None or self.segment else mask & self.listing.is_listed(tokens)
 
+    def read_like(self, whole: "PlantedDecoder") -> None:
+        """Have the encoder read what a decoder of more labels looks at: dropout then draws the same for both."""
+        if self.listing is not None and whole.listing is not None:
+            self.listing.listed_tokens.copy_(whole.listing.listed_tokens)
+
     @property
     def prior(self) -> Float[Tensor, "label"]:
         """The bias: what a document without evidence gets."""
