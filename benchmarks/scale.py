@@ -1,6 +1,6 @@
 """What work on many processes and machines costs and gains, as ratios in one run.
 
-    python benchmarks/scale.py [merge] [shards] [predict] [train] [--json]      without a name, all of them
+    python benchmarks/scale.py [merge] [shards] [relate] [labels] [predict] [train] [--json]    without a name, all
     python benchmarks/scale.py train --processes 1,2                            few numbers of processes
 
 CPU seconds of all processes; wall time tells something only on a machine that does nothing else.
@@ -11,6 +11,9 @@ CPU seconds of all processes; wall time tells something only on a machine that d
   what many take beyond few, so that the starts of processes do not count. The bytes must be the same.
 - shards: relevance of a corpus in four shards, one after the other, against that of the whole: the lists must be the
   same.
+- relate: `plant relate` of made-up notes by one process and by two, many notes beyond few. The lists must be the same.
+- labels: how many numbers two processes that share the labels of a planted classifier send for an update, against two
+  that share its notes; counted from the parameters of the classifier, 170,000 labels and 60,000 words.
 - train: `plant run` of one classifier by 1, 2 and 4 processes that share its updates of four micro-batches; the cost of
   an epoch is what many take beyond few. The weights of the coders must be near each other, as sums of floats are.
 """
@@ -18,13 +21,13 @@ CPU seconds of all processes; wall time tells something only on a machine that d
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -71,13 +74,25 @@ def cpu(work: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-def plant(*arguments: str) -> tuple[float, float]:
-    """CPU and wall seconds of a `plant` command with all processes that it starts."""
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run([sys.executable, "-m", "plant", *arguments], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent, time.monotonic() - begun
+@dataclass(frozen=True)
+class Spent:
+    """CPU seconds of a command with all processes that it starts, and its wall seconds."""
+
+    cpu: float
+    wall: float
+
+
+def plant(*arguments: str) -> Spent:
+    """What a `plant` command takes."""
+    begun = time.monotonic()
+    with TemporaryFile() as said:
+        process = subprocess.Popen([sys.executable, "-m", "plant", *arguments], stdout=said, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(said.read().decode()[-2000:])
+    return Spent(usage.ru_utime + usage.ru_stime, time.monotonic() - begun)
 
 
 def write_notes(folder: Path, *, times: int = 1) -> None:
@@ -137,7 +152,52 @@ EPOCHS = (1, 25)  # so many that a second more or less for a start does not deci
 SMALL = ("fit.epochs=2", "fit.patience=0", "rank.epochs=3", "prepare.min_count=2", "fit.accumulate=4", "fit.batch=4")
 
 
-def fit(folder: Path, out: str, *options: str) -> tuple[float, float]:
+def relate() -> dict[str, float]:
+    """What many notes take beyond few."""
+    random, taken = np.random.default_rng(1), dict[tuple[int, int], Spent]()
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for notes in RELATED:
+            rows = [
+                {
+                    "id": str(number),
+                    "text": " ".join(f"w{word}" for word in (random.zipf(1.2, 400) % 30_000).tolist()),
+                    "codes": sorted({f"C{code}" for code in (random.zipf(1.3, 12) % 5_000).tolist()}),
+                    "split": "train" if number else "test",
+                }
+                for number in range(notes)
+            ]
+            (folder / f"{notes}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+            corpus = str(folder / f"corpus{notes}")
+            plant("prepare", str(folder / f"{notes}.jsonl"), "--out", corpus, "--set", "prepare.keep_numbers=true")
+            for workers in (1, 2):
+                out = str(folder / f"{notes}-{workers}")
+                taken[notes, workers] = plant("relate", corpus, "--out", out, "--workers", str(workers))
+        few, many = RELATED
+        assert difference(folder / f"{many}-1", folder / f"{many}-2") == 0
+    one, two = (taken[many, workers].cpu - taken[few, workers].cpu for workers in (1, 2))
+    walls = [taken[many, workers].wall - taken[few, workers].wall for workers in (1, 2)]
+    return {
+        "one_s": one,
+        "two_s": two,
+        "cpu_ratio": two / one,
+        "times_faster": walls[0] / walls[1],
+    }
+
+
+def labels(n_labels: int = 170_000, n_words: int = 60_000) -> dict[str, float]:
+    """Numbers that are sent for an update of `plant-cnn`: of all parameters, or of those that all labels share."""
+    from plant.recipe.reading import load_recipe
+
+    recipe = load_recipe("plant-cnn")
+    width, filters, ranked = recipe.encoder.options["embedding"], recipe.encoder.options["filters"], recipe.rank.size
+    (kernel,) = recipe.encoder.options["kernels"]
+    shared = n_words * (width + ranked + 1) + (kernel * width + 1) * filters  # words twice, and the convolution
+    own = n_labels * (filters + 1 + ranked + 1)
+    return {"sharing_notes": shared + own, "sharing_labels": shared, "ratio": shared / (shared + own)}
+
+
+def fit(folder: Path, out: str, *options: str) -> Spent:
     changes = [word for change in SMALL for word in ("--set", change)]
     notes = str(folder / "notes.jsonl")
     return plant("run", notes, "--recipe", "plant-demo", "--out", str(folder / out), *changes, *options)
@@ -159,10 +219,11 @@ def predict() -> dict[str, float]:
                     "predict", str(folder / "run" / "coder"), str(folder / notes), "--out", str(out), *options
                 )
                 assert contents(out) == contents(folder / f"{notes}{WORKERS[0]}")
-            (few, few_wall), (many, many_wall) = taken["few"], taken["many"]
+            few, many = taken["few"], taken["many"]
             further = NOTES * (TIMES - 1)
-            figures |= {f"cpu_ms_a_note_{workers}": (many - few) / further * 1000, f"start_cpu_s_{workers}": few}
-            figures |= {f"notes_a_second_{workers}": further / max(1e-9, many_wall - few_wall)}
+            figures |= {f"cpu_ms_a_note_{workers}": (many.cpu - few.cpu) / further * 1000}
+            figures |= {f"start_cpu_s_{workers}": few.cpu}
+            figures |= {f"notes_a_second_{workers}": further / max(1e-9, many.wall - few.wall)}
     first = figures[f"cpu_ms_a_note_{WORKERS[0]}"]
     return figures | {f"cpu_ratio_{workers}": figures[f"cpu_ms_a_note_{workers}"] / first for workers in WORKERS[1:]}
 
@@ -177,12 +238,12 @@ def train(processes: Sequence[int] = (1, 2, 4)) -> dict[str, float]:
         fit(folder, "warm", "--set", "fit.epochs=1", *shared)  # compiles, and makes all but the classifier
         for count in processes:
             options = (*shared, "--workers", str(count)) if count > 1 else shared
-            (few, few_wall), (many, many_wall) = (
+            few, many = (
                 fit(folder, f"{epochs}-{count}", "--set", f"fit.epochs={epochs}", *options) for epochs in EPOCHS
             )
             further = EPOCHS[1] - EPOCHS[0]
-            figures |= {f"cpu_s_an_epoch_{count}": (many - few) / further, f"start_cpu_s_{count}": few}
-            figures |= {f"notes_a_second_{count}": NOTES * 2 / 3 * further / max(1e-9, many_wall - few_wall)}
+            figures |= {f"cpu_s_an_epoch_{count}": (many.cpu - few.cpu) / further, f"start_cpu_s_{count}": few.cpu}
+            figures |= {f"notes_a_second_{count}": NOTES * 2 / 3 * further / max(1e-9, many.wall - few.wall)}
             coders = [folder / f"{EPOCHS[1]}-{one}" / "coder" for one in (processes[0], count)]
             figures |= {f"apart_{count}": difference(*coders)}
             assert figures[f"apart_{count}"] < 1e-4
@@ -203,10 +264,13 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
+RELATED = 2_000, 20_000  # notes
 NOTES, SHARDS, TIMES, WORKERS = 240, 8, 11, (0, 1, 2, 4)
 PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "merge": merge,
     "shards": shards,
+    "relate": relate,
+    "labels": labels,
     "predict": predict,
     "train": train,
 }

@@ -30,12 +30,13 @@ SUMMARY = (  # the rows of the README's table: the study and the system on CANTE
     ("plant", "plant-cnn", "plant-cnn"),
     ("dictionary-cantemist", "dictionary", "dictionary"),
     ("names", "interaction", "interaction"),
-    ("names", "plant-interaction", "plant-interaction"),
+    ("candidates-compared", "plant-interaction", "plant-interaction"),
     ("candidates-cantemist", "candidates", "candidates"),
 )
 ON_CODIESP_D = {  # where it is not the study of all systems
     "dictionary-cantemist": "dictionary-codiesp-d",
     "candidates-cantemist": "candidates-codiesp-d",
+    "candidates-compared": "candidates-codiesp-d-compared",
 }
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
