@@ -4,10 +4,12 @@ import contextlib
 import io
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
 from plant.cli.main import main
+from plant.studies.processes import Spent
 
 
 def ended(*arguments: str, cwd: Path, stdin: str = "") -> CompletedProcess[str]:
@@ -25,3 +27,13 @@ def ended(*arguments: str, cwd: Path, stdin: str = "") -> CompletedProcess[str]:
     finally:
         sys.stdin = before
     return CompletedProcess(arguments, code, printed.getvalue(), told.getvalue())
+
+
+def in_this_process(arguments: Sequence[str], log: Path) -> Spent | None:
+    """What a study calls for a run, without the seconds in which a new process loads its libraries."""
+    with log.open("w") as lines, contextlib.redirect_stdout(lines), contextlib.redirect_stderr(lines):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            return None if end.code else Spent(peak_megabytes=1.0, cpu_seconds=60.0)
+    return None

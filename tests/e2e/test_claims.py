@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from plant.cli.main import main
+from plant.cluster.pool import Here
 from plant.data.sources import open_source
 from plant.errors import InputError
 from plant.evaluate.scores.scored import scored_densely
@@ -26,10 +26,12 @@ from plant.studies.claims import (
 from plant.studies.curves import data_saved, notes_for
 from plant.studies.leak import random_sources
 from plant.studies.page import Findings, write_findings
+from plant.studies.processes import Spent
 from plant.studies.prove import prove
 from plant.studies.study import CLAIMED
 from plant.studies.variants import Notes, Variant, fit_variants
 from plant.systems.members import member_recipes
+from tests.commands import in_this_process
 from tests.made_up import notes_of
 
 
@@ -39,12 +41,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{note.id},{note.text},{';'.join(note.codes)},{note.split}" for note in notes_of(60)]
     path.write_text("\n".join(["id,text,codes,split", *rows]) + "\n")
     return path
-
-
-def in_this_process(arguments: Sequence[str], log: Path) -> float | None:
-    with log.open("w") as lines, redirect_stdout(lines), redirect_stderr(lines), pytest.raises(SystemExit) as end:
-        main(arguments)
-    return None if end.value.code else 1.0
 
 
 def proved(name: str, source: Path, recipes: tuple[str, ...] = (), overrides: tuple[str, ...] = ()) -> Findings:
@@ -77,12 +73,20 @@ def test_a_study_of_a_claim_goes_on_where_it_was_stopped(source: Path) -> None:
     assert {row["codes"] for row in first.rows} == {5}
     assert first.rows[1]["macro-AUC"] == 0.5
 
-    def never(arguments: Sequence[str], log: Path) -> float | None:
+    def never(arguments: Sequence[str], log: Path) -> Spent | None:
         raise AssertionError("fitted again")
 
     settings, notes = Settings(quick=True, recipes=("tfidf", "prior")), Notes(str(source), ("--report", "test"))
     again = prove(CLAIMS["rare"], settings, (1,), notes, source.parent / "rare", call=never)
     assert again.rows == first.rows
+
+
+def test_runs_of_a_claim_may_be_fitted_by_workers(source: Path, tmp_path: Path) -> None:
+    settings, notes, said = Settings(quick=True, recipes=("prior",)), Notes(str(source), ("--report", "test")), []
+    findings = prove(CLAIMS["rare"], settings, (1,), notes, tmp_path, say=said.append, pool=Here())
+    assert [row["variant"] for row in findings.rows] == ["prior"]
+    assert findings.rows[0]["CPU minutes"] > 0
+    assert any("prior, seed 1" in line for line in said)
 
 
 def test_overfitting_is_told_epoch_by_epoch(source: Path) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from plant.errors import InputError, RecipeError
 from plant.recipe.reading import named_recipes
 from plant.steps.log import TrainingLog
 from plant.store.artifact import read_manifest
+from plant.studies.processes import Spent
 from plant.studies.study import (
     Call,
     Cost,
@@ -35,6 +35,7 @@ from plant.studies.study import (
 )
 from plant.studies.tables import write_study
 from plant.train.history import ClassifierEpoch
+from tests.commands import in_this_process
 from tests.made_up import notes_of
 
 TINY = ("prepare.min_count=1", "vectors.size=8", "fit.epochs=1")
@@ -56,13 +57,6 @@ def studied(
     said: list[str] = []
     source, out = str(folder / "notes.csv"), folder / "out"
     return study(recipes, seeds, source, PLAN, out, overrides=(*TINY, *further), say=said.append, call=call), said
-
-
-def in_this_process(arguments: Sequence[str], log: Path) -> float | None:
-    """The same command without the seconds in which a new process loads its libraries."""
-    with log.open("w") as lines, redirect_stdout(lines), redirect_stderr(lines), pytest.raises(SystemExit) as end:
-        main(arguments)
-    return None if end.value.code else 1.0
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +148,7 @@ def test_a_run_in_a_process_of_its_own_tells_its_time_and_memory(changed: tuple[
     cost = changed[0].costs["prior"]
     assert cost.minutes > 0
     assert cost.peak_megabytes > 50
+    assert 0 < cost.cpu_minutes < 10
 
 
 def test_a_recipe_that_fails_does_not_stop_the_others(folder: Path, changed: tuple[Study, list[str]]) -> None:
@@ -192,7 +187,7 @@ def test_recipes_without_a_name_are_refused(recipes: str, tmp_path: Path, capsys
 
 
 def test_a_run_that_was_cut_short_and_ended_later_costs_both(folder: Path, tmp_path: Path) -> None:
-    def cut_short(arguments: Sequence[str], log: Path) -> float | None:
+    def cut_short(arguments: Sequence[str], log: Path) -> Spent | None:
         log.write_text("half")
         raise KeyboardInterrupt
 

@@ -24,7 +24,8 @@ from plant.nn.losses import BCE
 from plant.nn.parts.build import Given, build_classifier
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Pretrain
-from plant.steps.pretrain import new_language_model, pretrain, started
+from plant.steps.pretrain import PRETRAIN, new_language_model, pretrain, started
+from plant.steps.transform import TRANSFORM
 from plant.tensors import Batch
 from plant.text.vocab import PADDING, SPECIAL, Vocab
 from plant.train.language_model import _LanguageModelTask, fluency
@@ -141,7 +142,7 @@ def test_training_learns_to_foresee_a_regular_text() -> None:
     rows = [[2 + (first + place) % 7 for place in range(25)] for first in range(12)]
     view = view_of(documents_of(rows, labels=[[]] * len(rows)))
     recipe = Pretrain(embedding=12, hidden=16, layers=2, epochs=40, batch=4, bptt=20, learning_rate=0.03, dropout=0)
-    history = pretrain(view, recipe, seed=1, dev=view.documents).history
+    history = pretrain(view, recipe, dev=view.documents).history
     assert [epoch.number for epoch in history] == list(range(1, 41))
     assert (history[0].perplexity or 0) > 3
     assert (history[-1].perplexity or 9) < 1.5
@@ -150,11 +151,19 @@ def test_training_learns_to_foresee_a_regular_text() -> None:
 
 def test_more_text_is_read_too_and_dev_text_is_only_measured() -> None:
     view, more = (view_of(documents_of([[2, 3, 4, 5]] * n, labels=[[]] * n)) for n in (2, 3))
-    assert pretrain(view, SMALL, seed=1, more=[more.documents]).tokens == 20
-    with_dev, without = (pretrain(view, SMALL, seed=1, dev=dev) for dev in (more.documents, None))
+    assert pretrain(view, SMALL, more=[more.documents]).tokens == 20
+    with_dev, without = (pretrain(view, SMALL, dev=dev) for dev in (more.documents, None))
     assert with_dev.tokens == without.tokens == 8
     for one, other in zip(with_dev.model.parameters(), without.model.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_seeds_of_a_recipe_share_a_language_model_whose_seed_is_its_own() -> None:
+    view = training_view(corpus_of(notes_of(12)))
+    one, same, other = (pretrain(view, replace(SMALL, seed=seed)).model.bias for seed in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert not {"seed"} & {*PRETRAIN.sections, *TRANSFORM.sections}
 
 
 @pytest.mark.parametrize(("sampled", "parts"), [(0, 2), (5, 1)])
@@ -163,12 +172,12 @@ def test_a_run_that_goes_on_from_any_checkpoint_ends_with_the_same_weights(
 ) -> None:
     view = training_view(corpus_of(notes_of(12)))
     recipe = replace(SMALL, checkpoint_minutes=0.0, sampled_words=sampled, accumulate=parts)
-    whole = pretrain(view, recipe, seed=3).model.state_dict()
+    whole = pretrain(view, recipe).model.state_dict()
     for steps in (1, 4, 9):
         checkpoint = tmp_path / f"{steps}.safetensors"
         with pytest.raises(KeyboardInterrupt):
-            pretrain(view, recipe, seed=3, runtime=Runtime(checkpoint, progress=_interrupt_after(steps)))
-        resumed = pretrain(view, recipe, seed=3, runtime=Runtime(checkpoint)).model.state_dict()
+            pretrain(view, recipe, runtime=Runtime(checkpoint, progress=_interrupt_after(steps)))
+        resumed = pretrain(view, recipe, runtime=Runtime(checkpoint)).model.state_dict()
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
@@ -203,7 +212,7 @@ def test_parts_of_the_streams_have_the_gradients_of_all_in_every_segment(parts: 
 
 def test_streams_cannot_be_in_more_parts_than_there_are() -> None:
     with pytest.raises(RecipeError, match="divides the 3 streams of pretrain.batch"):
-        pretrain(view_of(documents_of([[2, 3, 4]], labels=[[]])), replace(SMALL, accumulate=4), seed=1)
+        pretrain(view_of(documents_of([[2, 3, 4]], labels=[[]])), replace(SMALL, accumulate=4))
 
 
 def test_shared_words_keep_their_rows_and_new_words_start_at_the_mean() -> None:

@@ -34,7 +34,7 @@ RECIPE = Recipe(
 
 def transform(view: TrainingView, recipe: Recipe, **options: Any) -> Transformed:
     """The transformer of a recipe."""
-    return steps.transform(view, steps.shape_of(recipe), recipe.masked, seed=recipe.seed, **options)
+    return steps.transform(view, steps.shape_of(recipe), recipe.masked, **options)
 
 
 def transformed(folder: Path, name: str, recipe: Recipe = RECIPE) -> Transformed:

@@ -1,11 +1,17 @@
 """`plant study`: many recipes on the same splits, one table."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant.cli.console import print_table, say
 from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool
 from plant.errors import InputError, quoted_path
+
+if TYPE_CHECKING:
+    from plant.cluster.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,18 +62,18 @@ def _study_claim(arguments: argparse.Namespace) -> None:
     from plant.studies.prove import prove
     from plant.studies.variants import Notes
 
-    if arguments.workers is not None or arguments.cluster:
-        raise InputError("claims are fitted one run after the other: leave --workers and --cluster away")
     out, claim = Path(arguments.out), CLAIMS[arguments.study]
-    findings = prove(
-        claim,
-        Settings(quick=arguments.quick, recipes=_named(arguments.recipes) if arguments.recipes else ()),
-        _seeds(arguments.seeds),
-        Notes(arguments.corpus, tuple(_plan(arguments))),
-        out,
-        overrides=arguments.overrides,
-        say=say,
-    )
+    with _pool_beside(arguments, out) as pool:
+        findings = prove(
+            claim,
+            Settings(quick=arguments.quick, recipes=_named(arguments.recipes) if arguments.recipes else ()),
+            _seeds(arguments.seeds),
+            Notes(arguments.corpus, tuple(_plan(arguments))),
+            out,
+            overrides=arguments.overrides,
+            say=say,
+            pool=pool,
+        )
     print_table(findings.header, list(findings.table()))
     for line in findings.said:
         print(line)
@@ -80,18 +86,25 @@ def _study_recipes(arguments: argparse.Namespace) -> None:
     from plant.studies.study import study
     from plant.studies.tables import header, notes, rows, write_study
 
-    out, apart = Path(arguments.out), arguments.workers is not None or bool(arguments.cluster)
-    recipes, seeds, plan = _recipes(arguments), _seeds(arguments.seeds), _plan(arguments)
-    with chosen_pool(arguments) as pool:
-        if apart:
-            pool.check_sees(out)
-        options = {"overrides": arguments.overrides, "say": say, "pool": pool if apart else None}
+    out, recipes, seeds, plan = Path(arguments.out), _recipes(arguments), _seeds(arguments.seeds), _plan(arguments)
+    with _pool_beside(arguments, out) as pool:
+        options = {"overrides": arguments.overrides, "say": say, "pool": pool}
         result = study(recipes, seeds, arguments.corpus, plan, out, **options)
     print_table(header(result), list(rows(result)))
     print(f"\n{notes(result)}")
     say("written: " + ", ".join(map(str, write_study(result, out / "table"))))
     if result.failed:
         raise InputError(f"not in the table, since they failed: {'; '.join(result.failed)}")
+
+
+@contextmanager
+def _pool_beside(arguments: argparse.Namespace, out: Path) -> Iterator["Pool | None"]:
+    """Where runs are fitted side by side; None where they follow each other."""
+    with chosen_pool(arguments) as pool:
+        apart = arguments.workers is not None or bool(arguments.cluster)
+        if apart:
+            pool.check_sees(out)
+        yield pool if apart else None
 
 
 def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:

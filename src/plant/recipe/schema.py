@@ -87,6 +87,7 @@ class Pretrain:
     held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
     mixed_precision: bool = True  # on GPUs only
     checkpoint_minutes: Amount = 5.0
+    seed: Seed = 1  # apart from the recipe's: made once for all its seeds
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Masked:
     held_out_text: bool = False  # dev and test *text* is read only when this says so, and the manifest records it
     mixed_precision: bool = True  # on GPUs only
     checkpoint_minutes: Amount = 5.0
+    seed: Seed = 1  # apart from the recipe's: made once for all its seeds
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ def pretrain(
     view: TrainingView,
     recipe: Pretrain,
     *,
-    seed: int,
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
     start: LanguageModel | None = None,
@@ -51,9 +50,9 @@ def pretrain(
     text = text_of([view.documents, *more])
     if not len(text):
         raise InputError("there is no word to train a language model on: the notes have none of the vocabulary")
-    with seeded(seed):
+    with seeded(recipe.seed):
         model = _random_start(view.vocab, recipe, text) if start is None else started(start, view.vocab, recipe)
-    history = train_language_model(model, text, recipe, seed=seed, dev=dev, runtime=runtime)
+    history = train_language_model(model, text, recipe, seed=recipe.seed, dev=dev, runtime=runtime)
     return Pretrained(model.cpu().eval(), history, len(text.tokens), recipe.held_out_text)
 
 
@@ -152,7 +151,6 @@ def pretrain_step(
         return pretrain(
             work["view"],
             section,
-            seed=work.seed,
             more=text_to_learn(work, section, further),
             dev=text_to_measure(work, section),
             start=start.load(section),
@@ -163,7 +161,7 @@ def pretrain_step(
         "language-model",
         make,
         lambda recipe: needs_text(recipe.pretrain, further),
-        sections=("pretrain", "seed", *(("prepare",) if further.files else ())),
+        sections=("pretrain", *(("prepare",) if further.files else ())),
         kind=LANGUAGE_MODEL,
         folder="language-model-{pretrain.direction}",
         files=lambda recipe: (*further.inputs, *start.published, *([start.model] if start.model else [])),

@@ -54,27 +54,26 @@ def transform(
     shape: Mapping[str, Any],
     recipe: Masked,
     *,
-    seed: int,
     more: Sequence[Documents] = (),
     dev: Documents | None = None,
     runtime: Runtime[MaskedEpoch] = Runtime(),  # noqa: B008  # frozen
 ) -> Transformed:
     """A transformer of some shape, trained on the view's text and on `more` for as many epochs as the recipe says."""
-    start = _start(view, shape, seed)
+    start = _start(view, shape, recipe.seed)
     if not recipe.epochs:
         return Transformed(start)
     check_window(recipe.window, start.config, option="masked.window")
     text = windows_of([view.documents, *more], start.tokenizer, recipe)
     if not len(text):
         raise InputError("there is no text to train a transformer on: the fitted notes have no words")
-    with seeded(seed):
+    with seeded(recipe.seed):
         model = MaskedModel(start, head=head_of(shape["folder"]))
     history = train_masked(
         model,
         start.tokenizer,
         text,
         recipe,
-        seed=seed,
+        seed=recipe.seed,
         dev=None if dev is None else windows_of([dev], start.tokenizer, recipe),
         runtime=runtime,
     )
@@ -185,7 +184,6 @@ def transform_step(
             work["view"],
             work.knobs["shape"],
             section,
-            seed=work.seed,
             more=text_to_learn(work, section, further) if section.epochs else (),
             dev=text_to_measure(work, section) if section.epochs else None,
             runtime=Runtime(work.checkpoint, work.settings.device, log, work.progress),
@@ -195,7 +193,7 @@ def transform_step(
         KIND,
         make,
         lambda recipe: needs_text(recipe.masked, further),
-        sections=("masked", "seed", *(("prepare",) if further.files else ())),
+        sections=("masked", *(("prepare",) if further.files else ())),
         kind=TRANSFORMER,
         knobs=lambda recipe: {"shape": shape_of(recipe)},
         files=lambda recipe: (shape_of(recipe)["folder"], *further.inputs),

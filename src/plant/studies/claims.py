@@ -76,7 +76,12 @@ def measured(run: Run, scored: Scored, measures: Sequence[str]) -> Row:
 
 
 def _about(run: Run) -> dict[str, Any]:
-    return {"variant": run.variant.name, "seed": run.seed, **run.variant.about, "minutes": round(run.cost.minutes, 2)}
+    return {
+        "variant": run.variant.name,
+        "seed": run.seed,
+        **run.variant.about,
+        "CPU minutes": round(run.cost.cpu_minutes, 2),
+    }
 
 
 # low-shot: how many notes does planting save?

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -15,8 +16,16 @@ LOOK = 0.25  # seconds between looks whether a log is free
 PATIENCE = 60.0  # seconds in which a run that lost its parent is surely gone
 
 
-def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
-    """`plant` in a process of its own, so that its memory is its own: its peak in megabytes, None where it failed."""
+@dataclass(frozen=True)
+class Spent:
+    """What a process used: its largest resident memory, and the seconds of all its threads."""
+
+    peak_megabytes: float
+    cpu_seconds: float
+
+
+def in_own_process(arguments: Sequence[str], log: Path) -> Spent | None:
+    """`plant` in a process of its own, so that its memory is its own: what it used, None where it failed."""
     start = f"from plant.steps.processes import end_with; end_with({os.getpid()})"
     command = [sys.executable, "-c", f"{start}; from plant.cli.main import main; main()", *arguments]
     with log.open("a", encoding="utf-8") as lines:
@@ -31,7 +40,7 @@ def in_own_process(arguments: Sequence[str], log: Path) -> float | None:
             process.terminate()
             process.wait()
             raise
-    return None if status else usage.ru_maxrss / 1024
+    return None if status else Spent(usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def _lock(lines: TextIO, log: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from plant.cluster.pool import Pool
 from plant.errors import InputError
 from plant.studies.claims import QUICK, Claim, Settings
 from plant.studies.page import Findings
@@ -22,6 +23,7 @@ def prove(
     overrides: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
     call: Call | None = None,
+    pool: Pool | None = None,
 ) -> Findings:
     """Fit what the claim asks for and say what was found; called again, it goes on where it was stopped."""
     if notes.source != "demo" and not Path(notes.source).exists():
@@ -31,7 +33,7 @@ def prove(
     if claim.sources is not None:
         settings = replace(settings, sources=claim.sources(notes, out))
     variants = claim.variants(settings)
-    runs, failed = fit_variants(variants, seeds, notes, out, overrides=changes, say=say, call=call)
+    runs, failed = fit_variants(variants, seeds, notes, out, overrides=changes, say=say, call=call, pool=pool)
     rows = [dict(row) for run in runs for row in claim.rows(run, notes)]
     return Findings(claim, rows, command_of(claim, settings, seeds, notes, overrides), failed)
 

@@ -20,7 +20,7 @@ from plant.steps.fit import key_of_coder
 from plant.store.artifact import atomic_file, read_arrays, read_manifest
 from plant.store.fingerprint import fingerprint
 from plant.store.keeper import digest_of
-from plant.studies.processes import in_own_process
+from plant.studies.processes import Spent, in_own_process
 
 PUBLISHED = ("fasttext", "text-cnn", "bigru", "xml-cnn", "caml", "dr-caml", "multirescnn", "laat", "joint-laat",
              "effective-can", "lsan", "msatt-kg", "hypercore", "isd", "msmn", "discnet", "attentionxml")  # fmt: skip
@@ -46,8 +46,8 @@ CLAIMED = ("low-shot", "overfit", "ablation", "rare", "tokens", "case-study", "l
 TRACEBACK = "Traceback (most recent call last):"
 SPENT = "spent.json"
 
-Call = Callable[[Sequence[str], Path], float | None]
-"""Called as `call(arguments, log)`: runs `plant` with these; the peak of its memory in megabytes, None if it failed."""
+Call = Callable[[Sequence[str], Path], Spent | None]
+"""Called as `call(arguments, log)`: runs `plant` with these; what it used, None if it failed."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,25 @@ class Cost:
     peak_megabytes: float
     parameters: int
     made_from: str = ""
+    cpu_minutes: float = 0.0  # of all threads, in the attempt that ended well
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """One recipe with one seed, the folder of its run, and what that is made from."""
+    """One recipe with one seed, the folder of its run, what that is made from; a changed recipe has a name of its own."""
 
     recipe: str
     seed: int
     folder: Path
     made_from: str = ""
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.variant or self.recipe
 
     def __str__(self) -> str:
-        return f"{self.recipe}, seed {self.seed}"
+        return f"{self.name}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -118,12 +124,19 @@ def study(
         raise InputError(f"there is no file or folder {source!r} ('demo' is the embedded corpus)")
     shared = ["--shared", str(out / "shared"), *settings_of(overrides)]
     runs = [(one, ["run", source, *options, *shared, *settings_of([f"seed={one.seed}"])]) for one in fittings]
-    costs = fit_all(runs, pool, say) if pool is not None else _fit_each(runs, call or in_own_process, say)
+    costs = fit_all(runs, say, call=call, pool=pool)
     return _compared(recipes, fittings, costs)
 
 
 Runs = Sequence[tuple[Fitting, Sequence[str]]]
 """What is fitted, and the options of `plant` that do it."""
+
+
+def fit_all(
+    runs: Runs, say: Callable[[str], None], *, call: Call | None = None, pool: Pool | None = None
+) -> dict[Fitting, Cost]:
+    """What each run that could be fitted cost: one after the other by `call`, or side by side in a `pool`."""
+    return _fit_each(runs, call or in_own_process, say) if pool is None else _fit_beside(runs, pool, say)
 
 
 def _fit_each(runs: Runs, call: Call, say: Callable[[str], None]) -> dict[Fitting, Cost]:
@@ -137,11 +150,11 @@ def _fit_each(runs: Runs, call: Call, say: Callable[[str], None]) -> dict[Fittin
             continue
         costs[fitting] = cost
         left = minutes_left([fitting for fitting, _ in runs[place:]], costs)
-        say(f"    {cost.minutes:.1f} minutes, {cost.peak_megabytes:,.0f} MB; about {left:.0f} minutes left")
+        say(f"    {told_cost(cost)}; about {left:.0f} minutes left")
     return costs
 
 
-def fit_all(runs: Runs, pool: Pool, say: Callable[[str], None]) -> dict[Fitting, Cost]:
+def _fit_beside(runs: Runs, pool: Pool, say: Callable[[str], None]) -> dict[Fitting, Cost]:
     """Runs side by side, after the first, which makes what they share; their minutes are those of a shared machine."""
     costs: dict[Fitting, Cost] = {}
     work = cluster.Call(run_apart, (os.getcwd(),))
@@ -152,9 +165,13 @@ def fit_all(runs: Runs, pool: Pool, say: Callable[[str], None]) -> dict[Fitting,
                 say(f"{fitting} failed: {last_words(fitting.folder)}")
                 continue
             costs[fitting] = cost
-            took = f"{cost.minutes:.1f} minutes beside others, {cost.peak_megabytes:,.0f} MB"
-            say(f"{len(costs)} of {len(runs)}: {fitting}, {took}")
+            say(f"{len(costs)} of {len(runs)}: {fitting}, beside others {told_cost(cost)}")
     return {fitting: costs[fitting] for fitting, _ in runs if fitting in costs}  # in their order, whoever was first
+
+
+def told_cost(cost: Cost) -> str:
+    """A run's time and memory in a few words."""
+    return f"{cost.minutes:.1f} minutes ({cost.cpu_minutes:.1f} of CPU), {cost.peak_megabytes:,.0f} MB"
 
 
 def run_apart(folder: str, run: tuple[Fitting, Sequence[str]]) -> Cost | None:
@@ -180,9 +197,9 @@ def _check_names(recipes: Sequence[str]) -> None:
 
 def minutes_left(waiting: Sequence[Fitting], costs: Mapping[Fitting, Cost]) -> float:
     """A guess from what is done: a recipe takes what it took with other seeds, a new one the mean of all."""
-    by_recipe = {fitting.recipe: cost.minutes for fitting, cost in costs.items()}
-    mean = sum(by_recipe.values()) / max(1, len(by_recipe))
-    return sum(by_recipe.get(fitting.recipe, mean) for fitting in waiting if fitting not in costs)
+    by_name = {fitting.name: cost.minutes for fitting, cost in costs.items()}
+    mean = sum(by_name.values()) / max(1, len(by_name))
+    return sum(by_name.get(fitting.name, mean) for fitting in waiting if fitting not in costs)
 
 
 def last_words(folder: Path) -> str:
@@ -223,11 +240,12 @@ def run_once(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | N
     folder.mkdir(parents=True, exist_ok=True)
     before, started = minutes_spent(folder, fitting.made_from), time.monotonic()
     _write_json(folder / SPENT, {"made_from": fitting.made_from, "minutes": before, "started": time.time()})
-    peak = call([*arguments, "--replace", "--recipe", fitting.recipe, "--out", str(folder)], folder / "run.log")
-    if peak is None:
+    spent = call([*arguments, "--replace", "--recipe", fitting.recipe, "--out", str(folder)], folder / "run.log")
+    if spent is None:
         return None
     minutes = before + (time.monotonic() - started) / 60
-    cost = Cost(minutes, peak, _parameters(folder / "coder"), fitting.made_from)
+    parameters = _parameters(folder / "coder")
+    cost = Cost(minutes, spent.peak_megabytes, parameters, fitting.made_from, spent.cpu_seconds / 60)
     _write_json(folder / "cost.json", asdict(cost))
     (folder / SPENT).unlink()
     return cost
@@ -271,4 +289,5 @@ def _usual(costs: Sequence[Cost]) -> Cost:
         median(cost.minutes for cost in costs),
         max(cost.peak_megabytes for cost in costs),
         costs[0].parameters,
+        cpu_minutes=median(cost.cpu_minutes for cost in costs),
     )

@@ -15,11 +15,11 @@ from plant.evaluate.significance.compare_tables import header_of, latex_of, mark
 from plant.store.artifact import atomic_file
 from plant.studies.study import Study
 
-COSTS = ("minutes", "peak MB", "parameters")
+COSTS = ("minutes", "CPU minutes", "peak MB", "parameters")
 COST_NOTE = (
     "Minutes: the median wall time of a run, reading notes and reporting included; corpus, word vectors and what else "
-    "runs share is made once and counts to the run that made it. Peak MB: the largest resident memory of a run, each "
-    "in a process of its own. Parameters: all numbers that were learned, word vectors included."
+    "runs share is made once and counts to the run that made it. CPU minutes: the median of those of all "
+    "threads. Peak MB: the largest resident memory of a run, each in a process of its own. Parameters: all numbers that were learned, word vectors included."
 )
 COUNTS = {"codes": "labels", "gold": "gold", "accepted": "accepted", "distinct": "distinct"}
 SHARES = {
@@ -42,7 +42,8 @@ def header(study: Study) -> tuple[str, ...]:
 def rows(study: Study) -> Iterator[tuple[str, ...]]:
     """A system's marked measures and what it cost."""
     for row, cost in zip(marked_rows(study.comparison), study.costs.values(), strict=True):
-        yield (*row, f"{cost.minutes:.1f}", f"{cost.peak_megabytes:,.0f}", f"{cost.parameters:,}")
+        times = (f"{cost.minutes:.1f}", f"{cost.cpu_minutes:.1f}")
+        yield (*row, *times, f"{cost.peak_megabytes:,.0f}", f"{cost.parameters:,}")
 
 
 def notes(study: Study) -> str:
@@ -76,7 +77,8 @@ def csv_of(study: Study) -> str:
         cells = [row[measure] for measure in comparison.measures]
         cost = study.costs[name]
         numbers = [number for cell in cells for number in (cell.spread.mean, cell.spread.deviation, cell.p)]
-        writer.writerow([name, cells[0].spread.runs, *numbers, cost.minutes, cost.peak_megabytes, cost.parameters])
+        costs = [cost.minutes, cost.cpu_minutes, cost.peak_megabytes, cost.parameters]
+        writer.writerow([name, cells[0].spread.runs, *numbers, *costs])
     return text.getvalue()
 
 
@@ -129,4 +131,4 @@ def _plain(cell: Cell) -> Mapping[str, float | int | bool | None]:
 
 def _cost(study: Study, name: str) -> Mapping[str, float | int]:
     cost = asdict(study.costs[name])
-    return {key: cost[key] for key in ("minutes", "peak_megabytes", "parameters")}
+    return {key: cost[key] for key in ("minutes", "cpu_minutes", "peak_megabytes", "parameters")}

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from plant.cluster.pool import Pool
 from plant.errors import InputError
 from plant.recipe.reading import load_recipe
 from plant.steps.fit import key_of_coder
 from plant.store.fingerprint import fingerprint
 from plant.store.keeper import digest_of
-from plant.studies.processes import in_own_process
-from plant.studies.study import Call, Cost, Fitting, last_words, minutes_left, run_once, settings_of
+from plant.studies.study import Call, Cost, Fitting, fit_all, last_words, settings_of
 
 SEED = "{seed}"  # in a change: the seed of the run
 
@@ -57,6 +57,7 @@ def fit_variants(
     overrides: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
     call: Call | None = None,
+    pool: Pool | None = None,
 ) -> tuple[list[Run], tuple[str, ...]]:
     """The runs that could be fitted, and the names of those that could not; changes of a variant follow `overrides`.
 
@@ -64,21 +65,12 @@ def fit_variants(
     """
     _check_names(variants)
     planned = [(one, *_planned(one, seed, notes, out, overrides)) for seed in seeds for one in variants]
-    fittings = [fitting for _, fitting, _ in planned]
-    runs: list[Run] = []
-    costs: dict[Fitting, Cost] = {}
-    for place, (variant, fitting, arguments) in enumerate(planned, start=1):
-        say(f"{place} of {len(planned)}: {variant.name}, seed {fitting.seed} (log: {fitting.folder / 'run.log'})")
-        cost = run_once(fitting, [*arguments, "--shared", str(out / "shared")], call or in_own_process)
-        if cost is None:
-            say(f"    failed: {last_words(fitting.folder)}")
-            continue
-        runs.append(Run(variant, fitting.seed, fitting.folder, cost))
-        costs[fitting] = cost
-        say(f"    {cost.minutes:.1f} minutes; about {minutes_left(fittings[place:], costs):.0f} minutes left")
+    shared = ["--shared", str(out / "shared")]
+    costs = fit_all([(fitting, [*words, *shared]) for _, fitting, words in planned], say, call=call, pool=pool)
+    runs = [Run(one, fit.seed, fit.folder, costs[fit]) for one, fit, _ in planned if fit in costs]
     if not runs:
-        raise InputError(f"no variant could be fitted: {last_words(fittings[0].folder)}")
-    return runs, tuple(f"{one.name}, seed {fit.seed}" for one, fit, _ in planned if fit not in costs)
+        raise InputError(f"no variant could be fitted: {last_words(planned[0][1].folder)}")
+    return runs, tuple(str(fitting) for _, fitting, _ in planned if fitting not in costs)
 
 
 def _planned(
@@ -89,7 +81,7 @@ def _planned(
     changes = [change.replace(SEED, str(seed)) for change in (*overrides, *variant.changes)]
     corpus = digest_of([fingerprint(source), *notes.options])
     made_from = key_of_coder(load_recipe(variant.recipe, [*changes, f"seed={seed}"]), corpus)
-    fitting = Fitting(variant.recipe, seed, out / f"{variant.name}-seed{seed}", made_from)
+    fitting = Fitting(variant.recipe, seed, out / f"{variant.name}-seed{seed}", made_from, variant.name)
     return fitting, ["run", source, *notes.options, *settings_of([*changes, f"seed={seed}"])]
 
 
