@@ -63,7 +63,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Fitting:
-    """One recipe with one seed, the folder of its run, what that is made from; a changed recipe has a name of its own."""
+    """One recipe with one seed, the folder of its run, what that is made from; a changed recipe has its own name."""
 
     recipe: str
     seed: int

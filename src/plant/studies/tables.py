@@ -19,7 +19,8 @@ COSTS = ("minutes", "CPU minutes", "peak MB", "parameters")
 COST_NOTE = (
     "Minutes: the median wall time of a run, reading notes and reporting included; corpus, word vectors and what else "
     "runs share is made once and counts to the run that made it. CPU minutes: the median of those of all "
-    "threads. Peak MB: the largest resident memory of a run, each in a process of its own. Parameters: all numbers that were learned, word vectors included."
+    "threads. Peak MB: the largest resident memory of a run, each in a "
+    "process of its own. Parameters: all numbers that were learned, word vectors included."
 )
 COUNTS = {"codes": "labels", "gold": "gold", "accepted": "accepted", "distinct": "distinct"}
 SHARES = {
