@@ -186,15 +186,23 @@ def relate() -> dict[str, float]:
 
 
 def labels(n_labels: int = 170_000, n_words: int = 60_000) -> dict[str, float]:
-    """Numbers that are sent for an update of `plant-cnn`: of all parameters, or of those that all labels share."""
+    """Numbers that are sent for an update of `plant-cnn`: of all parameters, or of those that all labels share.
+
+    Of words those alone are sent that stand in the update: made-up notes, as frequent words as in a real text.
+    """
     from plant.recipe.reading import load_recipe
 
     recipe = load_recipe("plant-cnn")
     width, filters, ranked = recipe.encoder.options["embedding"], recipe.encoder.options["filters"], recipe.rank.size
     (kernel,) = recipe.encoder.options["kernels"]
-    shared = n_words * (width + ranked + 1) + (kernel * width + 1) * filters  # words twice, and the convolution
+    text = np.random.default_rng(1).zipf(1.2, (UPDATE, NOTE_WORDS)) % n_words
+    met = len(np.unique(text))
+    told = 2 * n_words // 4  # a byte for each row of both tables says whether it is sent
+    shared = (
+        met * (width + ranked) + n_words + told + (kernel * width + 1) * filters
+    )
     own = n_labels * (filters + 1 + ranked + 1)
-    return {"sharing_notes": shared + own, "sharing_labels": shared, "ratio": shared / (shared + own)}
+    return {"sharing_notes": shared + own, "sharing_labels": shared, "words": met, "ratio": shared / (shared + own)}
 
 
 def fit(folder: Path, out: str, *options: str) -> Spent:
@@ -266,6 +274,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 RELATED = 2_000, 20_000  # notes
 NOTES, SHARDS, TIMES, WORKERS = 240, 8, 11, (0, 1, 2, 4)
+UPDATE, NOTE_WORDS = 16, 1_500  # notes of an update where labels are shared, and their words
 PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "merge": merge,
     "shards": shards,

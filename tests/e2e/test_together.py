@@ -5,7 +5,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -117,33 +119,61 @@ def test_more_processes_than_micro_batches_are_refused() -> None:
         check_size(Ranked(0, 3), 2)
 
 
-def summed(rank: int, size: int, port: int, folder: str) -> None:
+def summed(rank: int, size: int, port: int, folder: str, large: int) -> None:
     """What one process does: a parameter without gradient here, one without gradient anywhere."""
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    from plant.train.together import ranked
+    from plant.train import together as module
 
-    with ranked() as together:
-        everywhere, here, nowhere = (nn.Parameter(torch.zeros(2)) for _ in range(3))
-        everywhere.grad = torch.tensor([1.0, 2.0]) + rank
-        here.grad = torch.tensor([5.0, 6.0]) if rank == 1 else None
-        together.sum_gradients([everywhere, here, nowhere], micro_batches=2)
+    module.LARGE = large
+    with module.ranked() as together:
+        everywhere, here, nowhere = (nn.Parameter(torch.zeros(3, 2)) for _ in range(3))
+        everywhere.grad = torch.tensor([[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+        everywhere.grad[2 * rank, 0] += 2.0  # rows of its own, and one that both have
+        here.grad = torch.tensor([[5.0, 6.0], [0.0, 0.0], [0.0, 7.0]]) if rank == 1 else None
+        sent = SentNumbers()
+        with sent.counted():
+            together.sum_gradients([everywhere, here, nowhere], micro_batches=2)
         totals = together.totals([0.5, float(rank)])
         found = [None if p.grad is None else p.grad.tolist() for p in (everywhere, here, nowhere)]
-        (Path(folder) / str(rank)).write_text(json.dumps([found, totals]))
+        (Path(folder) / str(rank)).write_text(json.dumps([found, totals, sent.floats]))
+
+
+@dataclass
+class SentNumbers:
+    """How many floats processes sum."""
+
+    floats: int = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        sum_of = torch.distributed.all_reduce
+
+        def count(tensor: torch.Tensor, **options: Any) -> None:
+            self.floats += tensor.numel() * tensor.is_floating_point()
+            sum_of(tensor, **options)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("torch.distributed.all_reduce", count)
+            yield
 
 
 @pytest.mark.slow
-def test_a_gradient_that_is_missing_here_is_zero_and_missing_everywhere_it_stays_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("large", "floats"), [(7, 3 + 18), (6, 3 + 2 * (2 + 2 + 0))], ids=["whole", "touched-rows"])
+def test_a_gradient_that_is_missing_here_is_zero_and_missing_everywhere_it_stays_so(
+    tmp_path: Path, large: int, floats: int
+) -> None:
+    """Sent whole, and, as of large tables, the rows alone that some process touched."""
     import multiprocessing
 
     port, spawn = free_port(), multiprocessing.get_context("spawn")
-    running = [spawn.Process(target=summed, args=(rank, 2, port, str(tmp_path))) for rank in range(2)]
+    running = [spawn.Process(target=summed, args=(rank, 2, port, str(tmp_path), large)) for rank in range(2)]
     for process in running:
         process.start()
     for process in running:
         process.join()
     for rank in range(2):
-        assert json.loads((tmp_path / str(rank)).read_text()) == [[[3.0, 5.0], [5.0, 6.0], None], [1.0, 1.0]]
+        everywhere, here = [[4.0, 4.0], [0.0, 0.0], [2.0, 0.0]], [[5.0, 6.0], [0.0, 0.0], [0.0, 7.0]]
+        assert json.loads((tmp_path / str(rank)).read_text()) == [[everywhere, here, None], [1.0, 1.0], floats]
 
 
 def test_a_launcher_whose_restarts_would_hang_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

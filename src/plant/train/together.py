@@ -21,6 +21,7 @@ from plant.errors import InputError
 
 PATIENCE = timedelta(minutes=30)  # for the slowest process: validation, or reading all notes once
 OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # with 1, each start of torchrun's processes has a store of its own
+LARGE = 1 << 22  # numbers of a table from which on telling which rows were touched costs less than sending all
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -148,7 +149,10 @@ def _added(sum_so_far: Tensor | None, gradient: Tensor | None) -> Tensor | None:
 
 
 def _sum(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
-    """Set each parameter's gradient to the sum over processes: one buffer, with how many have each, sent once."""
+    """Set each parameter's gradient to the sum over processes: one buffer, with how many have each, sent once.
+
+    Of large tables the rows alone that some process touched are sent: those of the update's words.
+    """
     learning = [
         pair for pair in zip(parameters, gradients, strict=True) if pair[0].requires_grad
     ]  # the same everywhere
@@ -156,13 +160,32 @@ def _sum(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None])
         parameter.grad = None
     if not learning:
         return
-    parts = [torch.zeros_like(parameter) if gradient is None else gradient for parameter, gradient in learning]
+    parts = [torch.zeros_like(one) if gradient is None else gradient.detach() for one, gradient in learning]
     there = parts[0].new_tensor([float(gradient is not None) for _, gradient in learning])
-    flat = torch.cat([there, *(part.detach().reshape(-1) for part in parts)])  # gradients have no gradients
+    rows = _touched_rows(parts)
+    sent = [part if some is None else part[some] for part, some in zip(parts, rows, strict=True)]
+    flat = torch.cat([there, *(part.reshape(-1) for part in sent)])
     distributed.all_reduce(flat)
-    counts, *sums = flat.split([len(there), *(part.numel() for part in parts)])
-    for (parameter, _), count, part in zip(learning, counts.tolist(), sums, strict=True):
-        parameter.grad = part.view_as(parameter) if count else None
+    counts, *sums = flat.split([len(there), *(part.numel() for part in sent)])
+    for place, (parameter, _) in enumerate(learning):
+        found, some = sums[place].view_as(sent[place]), rows[place]
+        whole = found if some is None else parts[place].index_copy(0, some, found)
+        parameter.grad = whole if counts[place] else None
+
+
+def _touched_rows(parts: Sequence[Tensor]) -> list[Tensor | None]:
+    """For each gradient the rows to be sent, the same with all processes: None where it goes whole."""
+    tables = [part for part in parts if _is_large(part)]
+    if not tables:
+        return [None] * len(parts)
+    touched = torch.cat([table.ne(0).any(dim=1) for table in tables]).to(torch.uint8)
+    distributed.all_reduce(touched, op=distributed.ReduceOp.MAX)
+    of_tables = iter(touched.split([len(table) for table in tables]))
+    return [next(of_tables).nonzero().squeeze(1) if _is_large(part) else None for part in parts]
+
+
+def _is_large(part: Tensor) -> bool:
+    return part.ndim == 2 and part.numel() >= LARGE
 
 
 def _device() -> str:
