@@ -76,10 +76,11 @@ def cpu(work: Callable[[], Any]) -> float:
 
 @dataclass(frozen=True)
 class Spent:
-    """CPU seconds of a command with all processes that it starts, and its wall seconds."""
+    """CPU seconds of a command with all that it starts, its wall seconds, the memory of the largest process."""
 
     cpu: float
     wall: float
+    peak_megabytes: float
 
 
 def plant(*arguments: str) -> Spent:
@@ -92,7 +93,7 @@ def plant(*arguments: str) -> Spent:
         if process.returncode:
             said.seek(0)
             raise SystemExit(said.read().decode()[-2000:])
-    return Spent(usage.ru_utime + usage.ru_stime, time.monotonic() - begun)
+    return Spent(usage.ru_utime + usage.ru_stime, time.monotonic() - begun, usage.ru_maxrss / 1024)
 
 
 def write_notes(folder: Path, *, times: int = 1) -> None:
@@ -170,6 +171,8 @@ def relate() -> dict[str, float]:
             (folder / f"{notes}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
             corpus = str(folder / f"corpus{notes}")
             plant("prepare", str(folder / f"{notes}.jsonl"), "--out", corpus, "--set", "prepare.keep_numbers=true")
+            if notes == RELATED[0]:  # whoever comes first compiles kernels
+                plant("relate", corpus, "--out", str(folder / "warm"), "--workers", "1")
             for workers in (1, 2):
                 out = str(folder / f"{notes}-{workers}")
                 taken[notes, workers] = plant("relate", corpus, "--out", out, "--workers", str(workers))
@@ -198,9 +201,7 @@ def labels(n_labels: int = 170_000, n_words: int = 60_000) -> dict[str, float]:
     text = np.random.default_rng(1).zipf(1.2, (UPDATE, NOTE_WORDS)) % n_words
     met = len(np.unique(text))
     told = 2 * n_words // 4  # a byte for each row of both tables says whether it is sent
-    shared = (
-        met * (width + ranked) + n_words + told + (kernel * width + 1) * filters
-    )
+    shared = met * (width + ranked) + n_words + told + (kernel * width + 1) * filters
     own = n_labels * (filters + 1 + ranked + 1)
     return {"sharing_notes": shared + own, "sharing_labels": shared, "words": met, "ratio": shared / (shared + own)}
 
@@ -218,22 +219,24 @@ def predict() -> dict[str, float]:
         folder = Path(name)
         write_notes(folder, times=TIMES)
         fit(folder, "run")
+        coder = str(folder / "run" / "coder")
+        plant("predict", coder, str(folder / "few"), "--out", str(folder / "warm"))  # whoever comes first compiles
         for workers in WORKERS:
             options = ("--workers", str(workers)) if workers else ()
             taken = {}
             for notes in ("few", "many"):
                 out = folder / f"{notes}{workers}"
-                taken[notes] = plant(
-                    "predict", str(folder / "run" / "coder"), str(folder / notes), "--out", str(out), *options
-                )
+                taken[notes] = plant("predict", coder, str(folder / notes), "--out", str(out), *options)
                 assert contents(out) == contents(folder / f"{notes}{WORKERS[0]}")
             few, many = taken["few"], taken["many"]
             further = NOTES * (TIMES - 1)
             figures |= {f"cpu_ms_a_note_{workers}": (many.cpu - few.cpu) / further * 1000}
-            figures |= {f"start_cpu_s_{workers}": few.cpu}
+            figures |= {f"start_cpu_s_{workers}": few.cpu, f"peak_megabytes_{workers}": many.peak_megabytes}
             figures |= {f"notes_a_second_{workers}": further / max(1e-9, many.wall - few.wall)}
-    first = figures[f"cpu_ms_a_note_{WORKERS[0]}"]
-    return figures | {f"cpu_ratio_{workers}": figures[f"cpu_ms_a_note_{workers}"] / first for workers in WORKERS[1:]}
+    for what, ratio in (("cpu_ms_a_note", "cpu_ratio"), ("peak_megabytes", "peak_ratio")):
+        alone = figures[f"{what}_{WORKERS[0]}"]
+        figures |= {f"{ratio}_{workers}": figures[f"{what}_{workers}"] / alone for workers in WORKERS[1:]}
+    return figures
 
 
 def train(processes: Sequence[int] = (1, 2, 4)) -> dict[str, float]:
