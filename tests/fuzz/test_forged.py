@@ -30,6 +30,7 @@ SWEPT: Mapping[str, tuple[str, ...]] = {
     "dictionary": ("prepare.min_count=1", "naming.mined=false"),
     "plant-bow": (),
     "tfidf": (),
+    "xr-linear": ("xr_linear.smallest=2",),
     "plant-interaction": FEW,
     "plant-cnn": FEW,
     "caml-small": FEW,

@@ -60,6 +60,16 @@ def test_msmn_equals_its_equations() -> None:
     assert_close(looks.sum(-1), torch.ones(len(tokens), 1, dtype=torch.float64))
 
 
+def test_logits_of_msmn_are_counted_from_the_log_odds_where_asked() -> None:
+    terms = Terms(Batch(DESCRIPTIONS, DESCRIPTIONS > 0), TERMS)
+    usual, counted = (
+        built("bilstm", "msmn", BILSTM, {"size": 6, "heads": 2, "from_prior": asked}, terms=terms)
+        for asked in (False, True)
+    )
+    log_odds = torch.linspace(0.05, 0.6, N_LABELS).logit().double()
+    assert_close(decoded(counted).logits - decoded(usual).logits, log_odds.expand(len(documents()), N_LABELS))
+
+
 def test_terms_are_read_once_for_prediction() -> None:
     terms = Terms(Batch(DESCRIPTIONS, DESCRIPTIONS > 0), TERMS)
     model = built("bilstm", "msmn", BILSTM, {"size": 6, "heads": 2}, terms=terms)

@@ -1,17 +1,24 @@
 """Where baselines start: at the labels' log-odds, from word vectors of the fitted and unlabelled text."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from plant.nn.bidirectional import Bidirectional
+from plant.nn.decoders.attention_xml import AttentionXML
+from plant.nn.decoders.hypercore import HyperCore
 from plant.nn.decoders.joint_laat import parent_frequencies
-from plant.nn.encoders.recurrent import Bidirectional
+from plant.nn.decoders.pooled import ChunkMaxPool
+from plant.nn.encoders.recurrent import BiGRU
 from plant.nn.parts.table import DECODERS
 from plant.recipe.reading import load_recipe, named_recipes
 from plant.steps.vectors import epochs_for
 from plant.studies.study import PUBLISHED
+from plant.tensors import Batch, Encoded
 
 FREQUENCIES = torch.tensor([0.5, 0.1, 0.01])
 
@@ -24,6 +31,54 @@ def test_biases_start_at_the_log_odds_where_asked(name: str) -> None:
             False: (at_zero.output if hasattr(at_zero, "output") else at_zero).bias}  # fmt: skip
     torch.testing.assert_close(bias[True].detach(), (FREQUENCIES / (1 - FREQUENCIES)).log())
     assert not bias[False].any()
+
+
+def test_logits_of_attention_xml_are_counted_from_the_log_odds_where_asked() -> None:
+    from_prior, from_mean = (AttentionXML(4, 3, frequencies=FREQUENCIES, from_prior=asked) for asked in (True, False))
+    from_mean.load_state_dict(from_prior.state_dict())  # the log-odds are no weights: both have the same
+    mask = torch.ones(2, 5, dtype=torch.bool)
+    encoded = Encoded(torch.randn(2, 5, 4), mask.long(), mask)
+    log_odds = (FREQUENCIES / (1 - FREQUENCIES)).log()
+    torch.testing.assert_close(from_prior.eval()(encoded).logits - from_mean.eval()(encoded).logits,
+                               log_odds.expand(2, 3))  # fmt: skip
+
+
+def test_asked_labels_of_attention_xml_have_the_logits_that_they_have_among_all() -> None:
+    decoder = AttentionXML(4, 3, frequencies=FREQUENCIES, from_prior=True).eval()
+    mask = torch.ones(2, 5, dtype=torch.bool)
+    encoded = Encoded(torch.randn(2, 5, 4), mask.long(), mask)
+    labels = torch.tensor([[2, 0], [1, 1]])
+    torch.testing.assert_close(decoder.score(encoded, labels), decoder(encoded).logits.gather(1, labels))
+
+
+def test_units_of_a_gru_remember_as_long_as_asked() -> None:
+    torch.manual_seed(0)
+    forgetful, lasting = BiGRU(10, hidden=8), BiGRU(10, hidden=8, memory=100)
+    layer = lasting.recurrent.back[0]
+    kept = (layer.bias_ih_l0 + layer.bias_hh_l0)[8:16].sigmoid()
+    torch.testing.assert_close(kept, torch.linspace(1, 100, 8) / (torch.linspace(1, 100, 8) + 1))
+    tokens = torch.randint(2, 10, (1, 60))
+    other = tokens.clone()
+    other[0, 0] = 1
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    moved = [
+        (encoder(Batch(tokens, mask)).states - encoder(Batch(other, mask)).states)[0, -1, :8].norm()
+        for encoder in (forgetful, lasting)
+    ]
+    assert moved[1] > 1000 * moved[0]  # what the first word of sixty leaves in the last state
+
+
+def test_a_bottleneck_may_start_open() -> None:
+    decoder = ChunkMaxPool(4, 3, open_at=1.5)
+    assert bool((decoder.bottleneck.bias == 1.5).all())
+
+
+@pytest.mark.parametrize("mixing", ["each", "all"])
+def test_scores_of_hypercore_may_start_near_zero(mixing: Literal["each", "all"]) -> None:
+    decoder = HyperCore(4, 3, frequencies=FREQUENCIES, mixing=mixing, mixed_from=0.0)
+    mask = torch.ones(2, 5, dtype=torch.bool)
+    logits = decoder(Encoded(torch.randn(2, 5, 4), mask.long(), mask)).logits
+    torch.testing.assert_close(logits.detach(), (FREQUENCIES / (1 - FREQUENCIES)).log().expand(2, 3))
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])

@@ -1,7 +1,8 @@
 """A shallow, wide tree over labels: those of like notes lie together, in clusters of equal size.
 
 Labels are cut in halves again and again by balanced 2-means over the mean TF-IDF vector of their notes, until no
-cluster has more than `branches` labels; of the cuts, every log2(branches)-th is a level (You et al. 2019).
+cluster has more than `smallest` labels; of the cuts, every log2(branches)-th is a level (You et al. 2019, where
+`smallest` is `branches`; Yu et al. 2022).
 """
 
 import math
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from plant.data.corpus import Documents, TrainingView
-from plant.data.vectors import inverse_frequencies, vectors_of
-from plant.errors import RecipeError
-from plant.store.ragged import offsets, owners
+from plant.data.vectors import TextVectors, fitted_vectors
+from plant.errors import ArtifactError, RecipeError
+from plant.store.checks import check_numbers
+from plant.store.ragged import Ragged, offsets, owners
 
 MOST_ROUNDS = 50  # of 2-means
 GAIN = 1e-4  # in mean similarity, below which it ends
@@ -47,6 +49,13 @@ class LabelTree:
         parts = [children[starts[node] : starts[node + 1]] for node in nodes.tolist()]
         return np.sort(np.concatenate([children[:0], *parts]))
 
+    def children(self, level: int) -> Ragged:
+        """The nodes of a level, rising, by the node that they lie below; those of the first level by the root."""
+        if not level:
+            return Ragged(np.arange(self.sizes[0], dtype=np.int32), np.array([0, self.sizes[0]]))
+        starts, children = self._below[level - 1]
+        return Ragged(children, starts)
+
     def to_level(self, level: int) -> NDArray[np.int32]:
         """For each label the node of a level that it lies below."""
         found = np.arange(self.n_labels, dtype=np.int32)
@@ -55,14 +64,37 @@ class LabelTree:
         return found
 
 
+def check_tree(tree: LabelTree) -> None:
+    """Refuse a tree of an opened artifact in which a node lies below none, or a level has another size than it says."""
+    for up in tree.above:
+        check_numbers("the label tree", up, len(up))
+    if [len(up) for up in tree.above] != list(tree.sizes[1:]):
+        raise ArtifactError("the label tree of the folder does not hang together: make it again")
+
+
 def grow_tree(view: TrainingView, *, branches: int, height: int, seed: int) -> LabelTree:
     """A tree with at most `height` levels above the labels; fewer where there are few labels."""
+    _, texts = fitted_vectors(view)
+    return tree_over(label_vectors(view, texts), branches=branches, smallest=branches, height=height, seed=seed)
+
+
+def tree_over(
+    vectors: csr_matrix,
+    *,
+    branches: int,
+    smallest: int,
+    seed: int,
+    height: int | None = None,
+    section: str = "label_tree",
+) -> LabelTree:
+    """A tree over labels by their vectors; its levels above them are as many as it takes, or the last `height`."""
     if branches < 2 or branches & (branches - 1):
-        raise RecipeError(f"label_tree.branches is {branches}: clusters are halved, so it must be 2, 4, 8, ...")
-    n_labels, step = len(view.codes), int(math.log2(branches))
-    deepest = max(0, math.ceil(math.log2(max(1, n_labels) / branches)))
+        raise RecipeError(f"{section}.branches is {branches}: clusters are halved, so it must be 2, 4, 8, ...")
+    n_labels, step = vectors.shape[0], int(math.log2(branches))
+    deepest = max(0, math.ceil(math.log2(max(1, n_labels) / smallest)))
+    height = deepest if height is None else height
     depths = [depth for depth in range(deepest - step * (height - 1), deepest + 1, step) if depth > 0][-height:]
-    cut = halved(_label_vectors(view), deepest, np.random.default_rng(seed)) if depths and height else []
+    cut = halved(vectors, deepest, np.random.default_rng(seed)) if depths and height else []
     places = np.zeros(n_labels, np.int32)
     for number, labels in enumerate(cut):
         places[labels] = number
@@ -111,12 +143,9 @@ def _centre(vectors: csr_matrix) -> NDArray[np.float64]:
     return total / max(float(np.linalg.norm(total)), 1e-12)
 
 
-def _label_vectors(view: TrainingView) -> csr_matrix:
+def label_vectors(view: TrainingView, texts: TextVectors) -> csr_matrix:
     """The sum of the TF-IDF vectors of each label's notes, scaled to length 1."""
     documents, n_words = view.documents, len(view.vocab)
-    ones = vectors_of(documents, np.ones(n_words, np.float32))
-    inverse = inverse_frequencies(np.bincount(ones.tokens, minlength=n_words), len(documents))
-    texts = vectors_of(documents, inverse)
     words = csr_matrix((texts.values.astype(np.float64), texts.tokens, texts.starts), (len(documents), n_words))
     rows = owners(documents.label_starts)
     labels = csr_matrix((np.ones(len(rows)), (documents.labels, rows)), (len(view.codes), len(documents)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.data.corpus import Documents
+from plant.data.corpus import Documents, TrainingView
 from plant.store.ragged import offsets, owners
 from plant.text.vocab import UNKNOWN
 
@@ -48,3 +48,11 @@ def vectors_of(documents: Documents, inverse: NDArray[np.float32]) -> TextVector
     lengths = np.sqrt(np.bincount(rows, weights=values * values, minlength=len(documents)))
     starts = offsets(np.bincount(rows, minlength=len(documents)))
     return TextVectors(starts, tokens.astype(np.int32), (values / lengths[rows]).astype(np.float32))
+
+
+def fitted_vectors(view: TrainingView) -> tuple[NDArray[np.float32], TextVectors]:
+    """The inverse frequency of each word among the fitted texts, and these texts."""
+    documents, n_words = view.documents, len(view.vocab)
+    ones = vectors_of(documents, np.ones(n_words, np.float32))
+    inverse = inverse_frequencies(np.bincount(ones.tokens, minlength=n_words), len(documents))
+    return inverse, vectors_of(documents, inverse)

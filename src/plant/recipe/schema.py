@@ -8,7 +8,7 @@ from plant.errors import RecipeError
 from plant.values import Amount, Count, Natural, Positive, Range, Seed
 
 PARTS = {"encoder": "cnn", "decoder": "label-attention", "loss": "bce"}  # the sections of parts, and a name for each
-WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "plant-bow", "trees", "candidates")
+WITHOUT_PARTS = ("prior", "tfidf", "dictionary", "plant-bow", "trees", "xr-linear", "candidates")
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,19 @@ class Trees:
 
 
 @dataclass(frozen=True)
+class XrLinear:
+    """A tree of clusters of labels with a linear classifier for each node, for `system = "xr-linear"`."""
+
+    branches: Annotated[int, Range(least=2)] = 16  # clusters below a node: 2, 4, 8, ...
+    smallest: Count = 100  # labels that are not parted any more
+    negatives: Literal["own", "followed"] = "own"  # texts of the cluster above; or those, too, that come to it by beam
+    cost: Positive = 1.0  # the inverse of the strength of the L2 penalty
+    tolerance: Positive = 0.1  # the slope of the dual at which a classifier is fitted
+    prune: Amount = 0.1  # weights smaller than this are dropped
+    beam: Count = 10  # nodes that are followed on every level
+
+
+@dataclass(frozen=True)
 class Candidates:
     """Coding by candidates, for `system = "candidates"`."""
 
@@ -276,6 +289,7 @@ class Recipe:
         "dictionary",
         "plant-bow",
         "trees",
+        "xr-linear",
         "candidates",
         "kept",
         "label-tree",
@@ -296,6 +310,7 @@ class Recipe:
     candidates: Candidates = field(default_factory=Candidates)
     bow: Bow = field(default_factory=Bow)
     trees: Trees = field(default_factory=Trees)
+    xr_linear: XrLinear = field(default_factory=XrLinear)
     kept: Kept = field(default_factory=Kept)
     label_tree: LabelTree = field(default_factory=LabelTree)
     encoder: Part = Part(PARTS["encoder"])

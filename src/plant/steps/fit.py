@@ -40,10 +40,11 @@ from plant.systems.prior import fit_prior
 from plant.systems.system import FittedSystem, best_of_each, pairs_said, probabilities
 from plant.systems.tfidf import fit_tfidf
 from plant.systems.trees import fit_trees
+from plant.systems.xr_linear import fit_xr_linear
 from plant.train.history import ClassifierEpoch
 
 SHARED = ("corpus", *(step.name for step in VIEWS))  # what the members of a recipe have in common
-WITHOUT_NETWORK = ("prior", "tfidf", "dictionary", "plant-bow", "trees")  # systems
+WITHOUT_NETWORK = ("prior", "tfidf", "dictionary", "plant-bow", "trees", "xr-linear")  # systems
 FALLBACK = "plant"  # in place of candidates where no word is marked and no code has a name
 FIRST = "first"  # where the steps to the system stand whose best codes another re-ranks
 Chosen = NDArray[np.float32] | RankedLists  # scores of choosing notes
@@ -83,6 +84,10 @@ def _bow(work: Work) -> Fitted:
     relevance, recipe = work["relevance"].thing, work.recipe
     again = partial(relate, recipe=recipe.relate, progress=work.progress)
     return Fitted(fit_bow(work["view"], relevance, recipe.bow, relate=again, seed=recipe.seed, progress=work.progress))
+
+
+def _xr_linear(work: Work) -> Fitted:
+    return Fitted(fit_xr_linear(work["view"], work.recipe.xr_linear, seed=work.recipe.seed, progress=work.progress))
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,7 @@ FITTERS: Mapping[str, Fitter] = {
     "trees": Fitter(
         lambda work: Fitted(fit_trees(work["view"], work.recipe.trees, progress=work.progress)), always("view")
     ),
+    "xr-linear": Fitter(_xr_linear, always("view")),
     "kept": Fitter(_kept, _needs_of_kept),
     "label-tree": Fitter(_label_tree, _needs_of_classifier),
     "classifier": Fitter(_classifier, _needs_of_classifier),

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from plant.data.collate import collate
 from plant.data.corpus import Documents
-from plant.data.label_tree import LabelTree
-from plant.errors import ArtifactError, InputError
+from plant.data.label_tree import LabelTree, check_tree
+from plant.errors import InputError
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.nn.asked import padded, scores_of
 from plant.nn.parts.protocols import AskedDecoder
@@ -171,9 +171,7 @@ def unpack_label_tree(packed: PackedSystem, known: Known) -> LabelTreeSystem:
     for number, levels in enumerate(packed.options["levels"]):
         above = tuple(np.array(packed.arrays[f"above.{number}.{level}"]) for level in range(levels - 1))
         tree = LabelTree(above, len(known.codes))
-        sizes = [len(up) for up in above]
-        if sizes != list(tree.sizes[1:]) or any(int(up.min()) < 0 for up in above):
-            raise ArtifactError("the label tree of the folder does not hang together: make it again")
+        check_tree(tree)
         parts = packed.parts[first : first + levels]
         own = [unpack_classifier(part, nodes_of(known, tree, level)) for level, part in enumerate(parts)]
         trees.append(TreeOfNetworks(tree, tuple(own), packed.options["beam"]))

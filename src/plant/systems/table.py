@@ -82,6 +82,12 @@ def _unpack_tfidf(packed: PackedSystem, known: Known) -> FittedSystem:
     return unpack_tfidf(packed, known)
 
 
+def _unpack_xr_linear(packed: PackedSystem, known: Known) -> FittedSystem:
+    from plant.systems.xr_linear import unpack_xr_linear  # numba and scipy
+
+    return unpack_xr_linear(packed, known)
+
+
 def _unpack_widened(packed: PackedSystem, known: Known) -> WidenedSystem:
     (system,) = _parts(packed, inner(packed.options, known))
     return WidenedSystem(system, **packed.options)
@@ -100,4 +106,5 @@ UNPACK: Mapping[str, Unpack] = {
     "tfidf": _unpack_tfidf,
     "trees": _unpack_trees,
     WIDENED: _unpack_widened,
+    "xr-linear": _unpack_xr_linear,
 }

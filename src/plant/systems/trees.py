@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant.data.corpus import Documents, TrainingView, take
-from plant.data.vectors import TextVectors, inverse_frequencies, vectors_of
+from plant.data.vectors import TextVectors, fitted_vectors, vectors_of
 from plant.errors import ArtifactError, InputError, RecipeError
 from plant.evaluate.scores.of_texts import Sparse, Usual, sparse_of
 from plant.recipe import schema
@@ -131,11 +131,10 @@ class TreesReading:
 def fit_trees(view: TrainingView, recipe: schema.Trees, *, progress: Progress = silent) -> TreesSystem:
     """Count words, and let the library fit its trees."""
     omikuji = library()
-    counts = _token_counts(view)
-    inverse = inverse_frequencies(counts, len(view.documents))
+    inverse, texts = fitted_vectors(view)
     with TemporaryDirectory(prefix="plant-") as folder:
         data = Path(folder) / "texts"
-        _write(data, vectors_of(view.documents, inverse), view.documents, shape=(len(view.vocab), len(view.codes)))
+        _write(data, texts, view.documents, shape=(len(view.vocab), len(view.codes)))
         progress("trees: texts written", len(view.documents), len(view.documents))
         with _quiet():
             omikuji.Model.train_on_data(str(data), _settings(omikuji, recipe)).save(f"{folder}/trees")
@@ -162,12 +161,6 @@ def library() -> Any:
     except ImportError as error:
         raise RecipeError("trees need the library omikuji: pip install 'plant-xmtc[trees]'") from error
     return omikuji
-
-
-def _token_counts(view: TrainingView) -> NDArray[np.int64]:
-    """How many fitted texts have each word."""
-    ones = np.ones(len(view.vocab), np.float32)
-    return np.bincount(vectors_of(view.documents, ones).tokens, minlength=len(view.vocab))
 
 
 def _settings(omikuji: Any, recipe: schema.Trees) -> Any:

@@ -5,13 +5,10 @@ variable C * sigmoid(t) never meets its bounds and the one-dimensional problem
 
     t + q * C * (sigmoid(t) - sigmoid(old t)) + y * w . x = 0
 
-is solved by a few safe Newton steps. LIBLINEAR solves the same problem as fast, but copies the features for each label
-and draws from one random state, so its labels cannot be fitted in threads; ours can, and share the features.
+is solved by a few safe Newton steps.
 """
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 
 import numba
 import numpy as np
@@ -19,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plant.train.linear import Linear
+from plant.train.one_vs_rest import fit_each
 from plant.types import Progress, silent
 
 START = -30.0  # a dual variable of 1e-13 C: as good as none, so that weights of zero agree with it
@@ -36,39 +34,17 @@ def fit_logistic(
     rows: Callable[[int], NDArray[np.int64]] | None = None,
     progress: Progress = silent,
 ) -> Linear:
-    """Fit every column of `targets` (documents x labels) on the rows of `features`; 1 / `cost` is the weight decay.
+    """Fit every column of `targets` (documents x labels) as `fit_each` does; 1 / `cost` is the weight decay.
 
-    The intercept is the weight of a constant feature, regularised like the rest. Weights not above `prune` are
-    dropped. A label without any positive gets no weights and an intercept of minus infinity: probability zero.
-    `rows` says which documents a label is fitted on, its own among them; without it, on all.
+    The intercept is the weight of a constant feature, regularised like the rest.
     """
-    matrix = (features.indptr, features.indices, features.data)
-    size, every = features.shape[1] + 1, np.arange(features.shape[0])
+    matrix, size = (features.indptr, features.indices, features.data), features.shape[1] + 1
 
-    def fit(label: int, positives: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.float32], float]:
-        if len(positives) == 0:
-            return np.zeros(0, np.int64), np.zeros(0, np.float32), -np.inf
-        order = every.copy() if rows is None else rows(label).astype(np.int64)
-        weights = _fit_label(*matrix, size, positives, order, cost, tolerance, max_passes, seed)
-        kept = np.flatnonzero(np.abs(weights[:-1]) > prune)
-        return kept, weights[kept].astype(np.float32), weights[-1]
+    def fit(positives: NDArray[np.int32], order: NDArray[np.int64]) -> NDArray[np.float64]:
+        weights: NDArray[np.float64] = _fit_label(*matrix, size, positives, order, cost, tolerance, max_passes, seed)
+        return weights
 
-    fitted = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for one in pool.map(fit, range(targets.shape[1]), _positives(targets)):
-            fitted.append(one)
-            progress("labels", len(fitted), targets.shape[1])
-    columns, values, intercepts = zip(*fitted, strict=True)
-    starts = np.cumsum([0, *map(len, columns)])
-    parts = (np.concatenate(values), np.concatenate(columns), starts)
-    shape = (targets.shape[1], features.shape[1])
-    return Linear(csr_array(parts, shape=shape), np.array(intercepts, np.float32))
-
-
-def _positives(targets: csr_array) -> Iterator[NDArray[np.int32]]:
-    """The documents of each label."""
-    by_label = csr_array(targets.T)
-    yield from np.split(by_label.indices.astype(np.int32), by_label.indptr[1:-1])
+    return fit_each(features, targets, fit, prune=prune, rows=rows, progress=progress)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -18,7 +18,11 @@ from plant.values import Count, Dropout, small
 
 
 class AttentionXML(nn.Module):
-    """One query per label, one classifier for all; `chunk` labels are held in memory at a time."""
+    """One query per label, one classifier for all; `chunk` labels are held in memory at a time.
+
+    With `from_prior` logits are counted from each label's log-odds in the fitted notes, which stay as they are: a
+    classifier that labels share learns from few notes neither what a label looks for nor how frequent it is.
+    """
 
     tiny = small(hidden=16, chunk=4)  # of five units all may be off, and nothing learns
 
@@ -31,25 +35,29 @@ class AttentionXML(nn.Module):
         hidden: Count = 256,
         dropout: Dropout = 0.5,
         chunk: Count = 256,
+        from_prior: bool = False,
     ) -> None:
         super().__init__()
         self.dropout, self.chunk = ByteDropout(dropout), chunk
         self.queries = nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_labels, input_size)))
         last = nn.Linear(hidden, 1)
-        nn.init.constant_(last.bias, float(prior_logits(frequencies, n_labels).mean()))  # codes are rare
+        prior = prior_logits(frequencies, n_labels)
+        nn.init.constant_(last.bias, 0.0 if from_prior else float(prior.mean()))  # codes are rare
+        self.prior: Tensor
+        self.register_buffer("prior", prior if from_prior else torch.zeros(n_labels), persistent=False)
         self.output = nn.Sequential(nn.Linear(input_size, hidden), nn.ReLU(), last)
 
     def forward(self, encoded: Encoded) -> Decoded:
         states = self.dropout(without_padding(encoded.states, encoded.mask)).to(self.queries.dtype)
         rows = self.queries.split(self.chunk)
         parts = [checkpoint(self._logits, some, states, encoded.mask, use_reentrant=False) for some in rows]
-        return Decoded(torch.cat(parts, dim=1))
+        return Decoded(torch.cat(parts, dim=1) + self.prior)
 
     def score(self, encoded: Encoded, labels: Int[Tensor, "batch asked"]) -> Float[Tensor, "batch asked"]:
         """The logits of some labels of each document, as `forward` gives them for all."""
         states = self.dropout(without_padding(encoded.states, encoded.mask)).to(self.queries.dtype)
         looks = masked_softmax(self.queries[labels] @ states.transpose(1, 2), encoded.mask.unsqueeze(1))
-        return self.output(looks @ states).squeeze(2)
+        return self.output(looks @ states).squeeze(2) + self.prior[labels]
 
     @torch.no_grad()
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:

@@ -22,6 +22,7 @@ from plant.text.vocab import PADDING
 from plant.values import Count, Natural, small
 
 TRUST = "description_trust"
+LABELS_AT_A_TIME = 256  # of similar lengths, so that little padding is read
 
 
 class DiscNet(nn.Module):
@@ -132,12 +133,20 @@ class Reconciled(nn.Module):
 
     def forward(self, free: Float[Tensor, "label size"]) -> tuple[Float[Tensor, "label size"], Float[Tensor, "label"]]:
         """The labels' vectors, and how far each trusts its description: the mean square of its gate."""
-        mask = self.descriptions != PADDING
-        read = self.recurrent(self.words(self.descriptions, mask), mask)
-        described = torch.where(mask.any(1, keepdim=True), self.describe(masked_max(read, mask)), 0.0)
+        lengths = (self.descriptions != PADDING).sum(1)
+        order = lengths.argsort(stable=True)
+        largest = torch.cat([self._largest(rows) for rows in order.split(LABELS_AT_A_TIME)])[order.argsort()]
+        described = torch.where(lengths.unsqueeze(1) > 0, self.describe(largest), 0.0)
         gate = self.gate(torch.cat([described, free], dim=1)).sigmoid()
         joined = self.norm(gate * described + F.normalize(free, dim=1))
         return self.join(joined).tanh(), gate.square().mean(1)
+
+    def _largest(self, labels: Int[Tensor, "some"]) -> Float[Tensor, "some size"]:
+        """The largest features over the words of some labels' descriptions; those with as many cost least together."""
+        words = self.descriptions[labels]
+        words = words[:, : max(1, int((words != PADDING).sum(1).max()))]
+        mask = words != PADDING
+        return masked_max(self.recurrent(self.words(words, mask), mask), mask)
 
 
 class Ends:

@@ -20,7 +20,7 @@ from plant.nn.decoders.label_vectors import LabelVectors
 from plant.nn.layers import without_padding
 from plant.nn.poincare import EDGE, poincare_distance
 from plant.tensors import Decoded, Encoded
-from plant.values import Count, small
+from plant.values import Amount, Count, small
 
 
 class HyperCore(nn.Module):
@@ -28,7 +28,9 @@ class HyperCore(nn.Module):
 
     `hyperbolic` are the points (random ones without), `label_pairs` two labels and in how many fitted notes they stand
     together. `mixing` "all" maps scores by full matrices, as published; "each" by one weight per label and score, for
-    label sets that are large beside the notes. `chunk` labels are held in memory at a time.
+    label sets that are large beside the notes. Weights on the diagonal start at `mixed_from`: at 1 the distances, which
+    are far from zero and differ from label to label, hide the labels' log-odds at first. `chunk` labels are held in
+    memory at a time.
     """
 
     starts_from = frozenset({"word_vectors", "hyperbolic", "label_pairs"})
@@ -46,6 +48,7 @@ class HyperCore(nn.Module):
         frequencies: Float[Tensor, "label"] | None = None,
         layers: Count = 2,
         mixing: Literal["all", "each"] = "all",
+        mixed_from: Amount = 1.0,
         chunk: Count = 256,
     ) -> None:
         super().__init__()
@@ -61,7 +64,7 @@ class HyperCore(nn.Module):
         self.weigh = nn.Linear(input_size, input_size, bias=False)
         shape = (n_labels,) if mixing == "each" else (n_labels, n_labels)
         first = torch.ones(n_labels) if mixing == "each" else torch.eye(n_labels)
-        self.of_distance, self.of_graph = (nn.Parameter(first.clone().view(shape)) for _ in range(2))
+        self.of_distance, self.of_graph = (nn.Parameter(mixed_from * first.view(shape)) for _ in range(2))
         self.bias = nn.Parameter(prior_logits(frequencies, n_labels))
 
     def forward(self, encoded: Encoded) -> Decoded:

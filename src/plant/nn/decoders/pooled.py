@@ -10,7 +10,7 @@ from plant.nn.decoders.label_attention import prior_logits
 from plant.nn.dropout import ByteDropout
 from plant.nn.layers import without_padding
 from plant.tensors import Decoded, Encoded
-from plant.values import Count, Dropout, small
+from plant.values import Amount, Count, Dropout, small
 
 
 class MaxPool(nn.Module):
@@ -97,7 +97,8 @@ class ChunkMaxPool(nn.Module):
     """XML-CNN's dynamic maximum: each document is cut into `chunks` equal parts, then bottleneck and linear layer.
 
     Liu et al. 2017; the parts are those of adaptive pooling, taken over each document's own length. Learning that codes
-    are rare keeps the bottleneck's units open: with `start_at_prior` they die in the first fifty steps.
+    are rare keeps the bottleneck's units open: with `start_at_prior` they die in the first fifty steps, unless their
+    biases start well above zero (`open_at`).
     """
 
     tiny = small(chunks=3, bottleneck=7)
@@ -112,10 +113,13 @@ class ChunkMaxPool(nn.Module):
         bottleneck: Count = 512,
         dropout: Dropout = 0.5,
         start_at_prior: bool = False,
+        open_at: Amount = 0.0,
     ) -> None:
         super().__init__()
         self.chunks = chunks
         self.bottleneck = nn.Linear(chunks * input_size, bottleneck)
+        if open_at:
+            nn.init.constant_(self.bottleneck.bias, open_at)
         self.dropout = ByteDropout(dropout)
         self.output = _linear(bottleneck, n_labels, frequencies if start_at_prior else None)
 
