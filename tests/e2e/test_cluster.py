@@ -5,11 +5,14 @@ A minute and nine CPU seconds for the cluster alone, so `slow`: `python -m pytes
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +29,8 @@ from plant.coder import Coder
 from plant.errors import InputError
 from plant.recipe.schema import Relate
 from plant.steps.relate import relate
+from plant.store.artifact import read_manifest
+from plant.studies.study import study
 from tests.made_up import notes_of
 from tests.relevance_samples import random_view
 
@@ -169,6 +174,61 @@ def test_work_of_a_lost_node_is_done_elsewhere(cluster: Any, pool: Pool, tmp_pat
         done.append((number, result))
     assert sorted(done) == [(number, number) for number in range(6)]
     assert len(list(tmp_path.iterdir())) > 6
+
+
+STUDIED = ("plant-demo", "caml-small")
+FEW = ("prepare.min_count=1", "vectors.size=8", "rank.epochs=2", "fit.epochs=12", "fit.patience=0")
+
+
+def fitting_worker(out: Path) -> tuple[int, int]:
+    """A worker of the cluster whose run of this study trains just now, and the raylet of its node."""
+    found: list[str] = []
+    while not found:
+        time.sleep(0.1)
+        training = {log.parent for log in out.glob("*-seed2/training.jsonl") if log.stat().st_size}
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                words = file.read_bytes().decode(errors="replace")
+                if any(str(folder) in words for folder in training):
+                    found += re.findall(r"end_with\((\d+)\)", words)
+    worker = int(found[0])
+    return worker, int(re.findall(r"PPid:\s+(\d+)", Path(f"/proc/{worker}/status").read_text())[0])
+
+
+def lose(what: str, cluster: Any, out: Path) -> None:
+    """Kill a worker that fits, or all of the node that it is on."""
+    while True:
+        worker, raylet = fitting_worker(out)
+        if what == "worker":
+            return os.kill(worker, signal.SIGKILL)
+        for node in cluster.worker_nodes:  # without its head there is no cluster
+            if node.all_processes["raylet"][0].process.pid == raylet:
+                return cluster.remove_node(node, allow_graceful=False)
+
+
+@pytest.mark.parametrize("what", ["worker", "node"])
+def test_a_study_that_loses_a_worker_or_a_node_ends_in_the_bits_of_the_serial_one(
+    cluster: Any, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv(
+        "OMP_NUM_THREADS", "1"
+    )  # as Ray has it for work of one core: sums of two threads round otherwise
+    rows = [{"id": n.id, "text": n.text, "codes": list(n.codes), "split": n.split} for n in notes_of(150)]
+    source = tmp_path / "notes.jsonl"
+    source.write_text("\n".join(map(json.dumps, rows)))
+    plan = {"overrides": FEW, "source": str(source), "options": ("--report", "test")}
+    study(STUDIED, (1, 2), out=tmp_path / "one", **plan)  # type: ignore[arg-type]
+    if what == "node":
+        cluster.add_node(**NODE)  # in place of the one that goes
+        cluster.wait_for_nodes(PATIENCE)
+    killer = threading.Thread(target=lose, args=(what, cluster, tmp_path / "two"), daemon=True)
+    killer.start()
+    found = study(STUDIED, (1, 2), out=tmp_path / "two", pool=replace(pool, workers=3), **plan)  # type: ignore[arg-type]
+    assert not killer.is_alive(), "nobody was killed"
+    assert not found.failed
+    parts = [f"{name}-seed{seed}/{part}" for name in STUDIED for seed in (1, 2) for part in ("coder", "predictions")]
+    digests = [{part: read_manifest(tmp_path / out / part).files for part in parts} for out in ("one", "two")]
+    assert digests[0] == digests[1]
 
 
 def started(*words: str) -> "subprocess.Popen[str]":
