@@ -72,6 +72,17 @@ def test_trees_of_a_coder_write_no_file_elsewhere() -> None:
         unpack_trees(packed, Known(Vocab(("<pad>", "<unk>")), (), CodeBook("other", ())))
 
 
+@pytest.mark.parametrize("name", ["parabel", "bonsai", "xr-linear"])
+def test_a_text_without_a_known_word_stops_no_tree(name: str) -> None:
+    if name != "xr-linear":
+        pytest.importorskip("omikuji")
+    notes = notes_of(40, n_codes=4)
+    texts, codes = [note.text for note in notes], [note.codes for note in notes]
+    texts[3:6] = ["unheard-of", "unseen", "unread"]
+    found = Coder(name, "prepare.min_count=2").fit(texts, codes, choose=0.3).predict_proba(texts)
+    assert np.isfinite(found).all()
+
+
 def test_terms_share_the_width_of_msmn_evenly() -> None:
     notes = notes_of(20, n_codes=4)
     with pytest.raises(RecipeError, match="which 3 does not divide"):

@@ -174,10 +174,14 @@ def _settings(omikuji: Any, recipe: schema.Trees) -> Any:
 
 
 def _write(path: Path, texts: TextVectors, documents: Documents, *, shape: tuple[int, int]) -> None:
-    """The texts as numbers, a line each: `label,label token:value ...`."""
+    """The texts as numbers, a line each: `label,label token:value ...`.
+
+    Texts without a known word teach nothing and are left out: the library refuses the whole file for one of them.
+    """
+    (rows,) = np.nonzero(np.diff(texts.starts))
     with path.open("w", encoding="ascii") as file:
-        file.write(f"{len(texts)} {shape[0]} {shape[1]}\n")
-        for row in range(len(texts)):
+        file.write(f"{len(rows)} {shape[0]} {shape[1]}\n")
+        for row in rows.tolist():
             labels = ",".join(map(str, documents.labels_of(row).tolist()))
             words = (f"{token}:{value:.6g}" for token, value in zip(*texts.row(row), strict=True))
             file.write(f"{labels} {' '.join(words)}\n")
