@@ -24,10 +24,12 @@ TINY = ("prepare.min_count=1", "fit.epochs=1", "vectors.size=6", "vectors.epochs
 BOOK = CodeBook("other", (), {f"C{n}": f"the signc{n}x" for n in range(4)})
 
 
-def test_msmn_scores_added_codes_by_their_terms(tmp_path: Path) -> None:
+@pytest.mark.parametrize("from_prior", [True, False])
+def test_msmn_scores_added_codes_by_their_terms(tmp_path: Path, from_prior: bool) -> None:
     notes = notes_of(40, n_codes=4)
     texts = [note.text for note in notes]
-    coder = Coder("msmn-small", *TINY).fit(texts, [note.codes for note in notes], codebook=BOOK, choose=0.3)
+    started = f"decoder.from_prior={str(from_prior).lower()}"
+    coder = Coder("msmn-small", *TINY, started).fit(texts, [note.codes for note in notes], codebook=BOOK, choose=0.3)
     before = coder.predict_proba(texts[:5])
     names = {"X1": "the signc1x", "X2": "the signc1x", "X3": "worda the signc2x wordb"}
     coder.add_codes(CodeBook("other", tuple(names), names))
@@ -35,7 +37,11 @@ def test_msmn_scores_added_codes_by_their_terms(tmp_path: Path) -> None:
     known, same, other = (coder.classes_.index(code) for code in ("C1", "X1", "X3"))
     np.testing.assert_allclose(after[:, : before.shape[1]], before, atol=1e-6)
     np.testing.assert_allclose(after[:, same], after[:, coder.classes_.index("X2")], atol=1e-6)
-    np.testing.assert_allclose(after[:, same], after[:, known], atol=1e-6)  # the same terms, the same score
+    if from_prior:  # the same terms, but among the rarest: never above the known one, and not out of reach
+        assert (after[:, same] <= after[:, known] + 1e-6).all()
+        assert (after[:, same] > 1e-3).all()
+    else:
+        np.testing.assert_allclose(after[:, same], after[:, known], atol=1e-6)  # the same terms, the same score
     assert not np.allclose(after[:, other], after[:, same])
     coder.save(tmp_path / "coder")
     np.testing.assert_array_equal(Coder.load(tmp_path / "coder").predict_proba(texts[:5]), after)

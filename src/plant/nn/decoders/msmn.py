@@ -58,7 +58,7 @@ class MSMN(nn.Module):
         self.project = nn.Linear(input_size, size)
         self.key, self.query = nn.Linear(size, size, bias=False), nn.Linear(size, size // heads, bias=False)
         self.weight, self.bias = nn.Linear(size, size), nn.Linear(size, 1)
-        prior = prior_logits(frequencies, n_labels)
+        prior = prior_logits(_none_never_seen(frequencies) if from_prior else frequencies, n_labels)
         nn.init.constant_(self.bias.bias, 0.0 if from_prior else float(prior.mean()))  # codes are rare
         self.prior: Tensor
         self.register_buffer("prior", prior if from_prior else torch.zeros(n_labels), persistent=False)
@@ -106,6 +106,13 @@ class MSMN(nn.Module):
         found = torch.einsum("blht,btd->blhd", _looks(queries, keys, mask), states).amax(2)
         found = torch.where(mask.any(1)[:, None, None], found, 0.0)  # a document without a token has nothing
         return (self.dropout(found) * weights).sum(2)
+
+
+def _none_never_seen(frequencies: Float[Tensor, "label"] | None) -> Float[Tensor, "label"] | None:
+    """A label that was added after training counts as one of the rarest of it."""
+    if frequencies is None or not bool((frequencies > 0).any()):
+        return frequencies
+    return frequencies.clamp(min=float(frequencies[frequencies > 0].min()))
 
 
 def _looks(
