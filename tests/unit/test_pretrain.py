@@ -78,12 +78,12 @@ def test_more_text_is_read_but_for_held_out_notes_in_it(corpus: Path, tmp_path: 
 
 def test_the_same_model_is_not_made_again_and_another_recipe_is(corpus: Path, tmp_path: Path) -> None:
     made: list[bool] = []
-    first, again, _ = (
+    first, again, of_another_seed, other = (
         pretrained(corpus, tmp_path / "lm", recipe, notify=lambda name, new: made.append(new))
-        for recipe in (RECIPE, RECIPE, replace(RECIPE, seed=2))
+        for recipe in (RECIPE, RECIPE, replace(RECIPE, seed=2), replace(RECIPE, pretrain=replace(TINY, seed=2)))
     )
-    assert made == [True, False, True]
-    assert first.history == again.history
+    assert made == [True, False, False, True], "seeds of a recipe share the language model, which has its own"
+    assert first.history == again.history == of_another_seed.history != other.history
 
 
 def test_a_model_can_start_from_an_earlier_one(corpus: Path, tmp_path: Path) -> None:
