@@ -52,7 +52,8 @@ def put_on_desk(store: Store, notes: Iterable[Note], who: Who, limits: Limits) -
 def listening(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 is any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
+    # Named in full: asyncio turns off waiting for a full packet only where the protocol says TCP (40 ms an answer).
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host, port))
