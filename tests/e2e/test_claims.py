@@ -29,7 +29,7 @@ from plant.studies.page import Findings, write_findings
 from plant.studies.processes import Spent
 from plant.studies.prove import prove
 from plant.studies.study import CLAIMED
-from plant.studies.variants import Notes, Variant, fit_variants
+from plant.studies.variants import Notes, Variant, rows_of_variants
 from plant.systems.members import member_recipes
 from tests.commands import in_this_process
 from tests.made_up import notes_of
@@ -217,7 +217,7 @@ def test_overfitting_is_said_by_the_least_loss_and_the_last() -> None:
 def test_two_variants_of_one_name_are_refused(tmp_path: Path) -> None:
     twice = [Variant("one", "prior"), Variant("one", "tfidf")]
     with pytest.raises(InputError, match="share a folder"):
-        fit_variants(twice, (1,), Notes("demo"), tmp_path)
+        rows_of_variants(twice, (1,), Notes("demo"), tmp_path, lambda run, notes: [])
 
 
 def test_a_missing_source_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -21,18 +21,10 @@ from plant.errors import InputError, RecipeError
 from plant.recipe.reading import named_recipes
 from plant.steps.log import TrainingLog
 from plant.store.artifact import read_manifest
+from plant.studies.fittings import Cost, Fitting
 from plant.studies.processes import Spent
-from plant.studies.study import (
-    Call,
-    Cost,
-    Fitting,
-    Study,
-    last_words,
-    minutes_left,
-    minutes_spent,
-    recipes_of,
-    study,
-)
+from plant.studies.running import Call, last_words, minutes_left, minutes_spent
+from plant.studies.study import Study, recipes_of, study
 from plant.studies.tables import write_study
 from plant.train.history import ClassifierEpoch
 from tests.commands import in_this_process
@@ -135,6 +127,43 @@ def test_a_second_call_fits_nothing_again(folder: Path, done: Study) -> None:
     before = [written(folder, recipe) for recipe in RECIPES]
     again, _ = studied(folder, RECIPES, SEEDS, call=in_this_process)
     assert (again.costs, [written(folder, recipe) for recipe in RECIPES]) == (done.costs, before)
+
+
+def fails_to_run(arguments: Sequence[str], log: Path) -> Spent | None:
+    pytest.fail(f"a kept run was fitted again: {arguments}")
+
+
+def test_a_study_goes_on_from_what_was_kept_where_its_runs_are_gone(folder: Path, done: Study, tmp_path: Path) -> None:
+    """The runs of `done` are told again; then nothing but the kept files is at hand."""
+    source, keep = str(folder / "notes.csv"), tmp_path / "kept"
+    kept = study(RECIPES, SEEDS, source, PLAN, folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
+    assert sorted(path.name for path in keep.iterdir()) == sorted(
+        f"{r}-seed{s}.json.gz" for r in RECIPES for s in SEEDS
+    )
+    again = study(RECIPES, SEEDS, source, PLAN, tmp_path / "bare", overrides=TINY, call=fails_to_run, keep=keep)
+    assert again == kept == done
+    assert not (tmp_path / "bare").exists()
+
+
+def test_what_was_kept_of_something_else_is_fitted_anew(folder: Path, done: Study, tmp_path: Path) -> None:
+    source, keep, fitted = str(folder / "notes.csv"), tmp_path / "kept", list[Sequence[str]]()
+    study(("prior",), (1,), source, PLAN, folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
+
+    def noted(arguments: Sequence[str], log: Path) -> Spent | None:
+        fitted.append(arguments)
+        return in_this_process(arguments, log)
+
+    changed = (*TINY, "fit.learning_rate=0.1")
+    study(("prior",), (1,), source, PLAN, tmp_path / "out", overrides=changed, call=noted, keep=keep)
+    assert len(fitted) == 1
+
+
+def test_a_damaged_kept_run_is_named(folder: Path, done: Study, tmp_path: Path) -> None:
+    keep = tmp_path / "kept"
+    keep.mkdir()
+    (keep / "prior-seed1.json.gz").write_bytes(b"half a file")
+    with pytest.raises(InputError, match=r"prior-seed1\.json\.gz.* is no kept run: delete it"):
+        study(("prior",), (1,), str(folder / "notes.csv"), PLAN, tmp_path / "out", overrides=TINY, keep=keep)
 
 
 @pytest.mark.usefixtures("done")

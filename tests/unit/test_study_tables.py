@@ -7,7 +7,8 @@ import pytest
 
 from plant.evaluate.measures.bins import Group
 from plant.evaluate.significance.compare import compare
-from plant.studies.study import Cost, Study
+from plant.studies.fittings import Cost
+from plant.studies.study import Study
 from plant.studies.tables import write_study
 from tests.scored_samples import matrix, scored
 

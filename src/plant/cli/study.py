@@ -27,6 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="change one knob of all recipes; may be repeated")  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR",
                         help="folder of the study; called again, it goes on, and fits anew what changed")  # fmt: skip
+    parser.add_argument("--keep", metavar="FOLDER",
+                        help="put a small file there for each run that ends, from which the study goes on where "
+                        "its runs are gone, as on another machine")  # fmt: skip
     parser.add_argument("--quick", action="store_true",
                         help="a claim in a size that shows whether it runs, and nothing else")  # fmt: skip
     add_plan_options(parser)
@@ -73,6 +76,7 @@ def _study_claim(arguments: argparse.Namespace) -> None:
             overrides=arguments.overrides,
             say=say,
             pool=pool,
+            keep=_kept(arguments),
         )
     print_table(findings.header, list(findings.table()))
     for line in findings.said:
@@ -88,7 +92,7 @@ def _study_recipes(arguments: argparse.Namespace) -> None:
 
     out, recipes, seeds, plan = Path(arguments.out), _recipes(arguments), _seeds(arguments.seeds), _plan(arguments)
     with _pool_beside(arguments, out) as pool:
-        options = {"overrides": arguments.overrides, "say": say, "pool": pool}
+        options = {"overrides": arguments.overrides, "say": say, "pool": pool, "keep": _kept(arguments)}
         result = study(recipes, seeds, arguments.corpus, plan, out, **options)
     print_table(header(result), list(rows(result)))
     print(f"\n{notes(result)}")
@@ -105,6 +109,10 @@ def _pool_beside(arguments: argparse.Namespace, out: Path) -> Iterator["Pool | N
         if apart:
             pool.check_sees(out)
         yield pool if apart else None
+
+
+def _kept(arguments: argparse.Namespace) -> Path | None:
+    return Path(arguments.keep) if arguments.keep else None
 
 
 def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -15,10 +15,9 @@ from plant.evaluate.scores.scored import Scored, load_scored
 from plant.store.artifact import read_manifest
 from plant.studies.curves import data_saved
 from plant.studies.leak import APART, LEAKED, random_sources
-from plant.studies.variants import Notes, Run, Variant
+from plant.studies.variants import Notes, Row, RowsOf, Run, Variant
 from plant.studies.words import case_measures, case_rows, token_rows
 
-Row = Mapping[str, Any]
 QUICK = (
     "fit.epochs=1", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=2", "rank.hidden=8",
     "pretrain.epochs=1", "pretrain.embedding=8", "pretrain.hidden=8", "pretrain.layers=2", "pretrain.batch=8",
@@ -49,7 +48,7 @@ class Claim:
     name: str
     question: str
     variants: Callable[[Settings], tuple[Variant, ...]]
-    rows: Callable[[Run, Notes], Iterable[Row]]
+    rows: RowsOf
     keys: tuple[str, ...]
     measures: tuple[str, ...]
     axis: str = ""

@@ -14,7 +14,8 @@ from plant.evaluate.report.markdown import table
 from plant.evaluate.report.plots import BLUE, GREEN, GREY, ORANGE, VERMILION, svg_of
 from plant.evaluate.significance.resampling import over_seeds
 from plant.store.artifact import atomic_file
-from plant.studies.claims import Claim, Row
+from plant.studies.claims import Claim
+from plant.studies.variants import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

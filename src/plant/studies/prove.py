@@ -3,14 +3,15 @@
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from plant.cluster.pool import Pool
 from plant.errors import InputError
 from plant.studies.claims import QUICK, Claim, Settings
 from plant.studies.page import Findings
-from plant.studies.study import Call
-from plant.studies.variants import Notes, fit_variants
+from plant.studies.running import Call
+from plant.studies.variants import Notes, rows_of_variants
 
 
 def prove(
@@ -24,6 +25,7 @@ def prove(
     say: Callable[[str], None] = lambda line: None,
     call: Call | None = None,
     pool: Pool | None = None,
+    keep: Path | None = None,
 ) -> Findings:
     """Fit what the claim asks for and say what was found; called again, it goes on where it was stopped."""
     if notes.source != "demo" and not Path(notes.source).exists():
@@ -33,9 +35,9 @@ def prove(
     if claim.sources is not None:
         settings = replace(settings, sources=claim.sources(notes, out))
     variants = claim.variants(settings)
-    runs, failed = fit_variants(variants, seeds, notes, out, overrides=changes, say=say, call=call, pool=pool)
-    rows = [dict(row) for run in runs for row in claim.rows(run, notes)]
-    return Findings(claim, rows, command_of(claim, settings, seeds, notes, overrides), failed)
+    fit = partial(rows_of_variants, variants, seeds, notes, out, claim.rows, overrides=changes)
+    rows, failed = fit(say=say, call=call, pool=pool, keep=keep)
+    return Findings(claim, [dict(row) for row in rows], command_of(claim, settings, seeds, notes, overrides), failed)
 
 
 def command_of(claim: Claim, settings: Settings, seeds: Sequence[int], notes: Notes, overrides: Sequence[str]) -> str:

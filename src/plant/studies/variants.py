@@ -1,9 +1,10 @@
 """Variants of recipes, each fitted with every seed by `plant run`; what is there and unchanged stays."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from plant.cluster.pool import Pool
 from plant.errors import InputError
@@ -11,7 +12,9 @@ from plant.recipe.reading import load_recipe
 from plant.steps.fit import key_of_coder
 from plant.store.fingerprint import fingerprint
 from plant.store.keeper import digest_of
-from plant.studies.study import Call, Cost, Fitting, fit_all, last_words, settings_of
+from plant.studies.fittings import Cost, Fitting
+from plant.studies.kept import Kept
+from plant.studies.running import Call, fit_all, last_words, settings_of
 
 SEED = "{seed}"  # in a change: the seed of the run
 
@@ -48,29 +51,44 @@ class Run:
     cost: Cost
 
 
-def fit_variants(
+Row = Mapping[str, Any]
+RowsOf = Callable[[Run, Notes], Iterable[Row]]
+"""Called as `rows_of(run, notes)`: what is measured of a run, as JSON can tell it."""
+
+
+def rows_of_variants(
     variants: Sequence[Variant],
     seeds: Sequence[int],
     notes: Notes,
     out: Path,
+    rows_of: RowsOf,
     *,
     overrides: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
     call: Call | None = None,
     pool: Pool | None = None,
-) -> tuple[list[Run], tuple[str, ...]]:
-    """The runs that could be fitted, and the names of those that could not; changes of a variant follow `overrides`.
+    keep: Path | None = None,
+) -> tuple[list[Row], tuple[str, ...]]:
+    """The rows of all runs that could be fitted, and the names of those that could not.
 
-    Seed by seed, so that what was stopped has rows of all variants.
+    Changes of a variant follow `overrides`. Seed by seed, so that what was stopped has rows of all variants. In `keep`
+    are the rows of each run, which is not repeated where nothing but them was carried over.
     """
     _check_names(variants)
     planned = [(one, *_planned(one, seed, notes, out, overrides)) for seed in seeds for one in variants]
+    variant_of = {fitting: one for one, fitting, _ in planned}
     shared = ["--shared", str(out / "shared")]
-    costs = fit_all([(fitting, [*words, *shared]) for _, fitting, words in planned], say, call=call, pool=pool)
-    runs = [Run(one, fit.seed, fit.folder, costs[fit]) for one, fit, _ in planned if fit in costs]
-    if not runs:
+
+    def told(fitting: Fitting, cost: Cost) -> list[Row]:
+        return list(rows_of(Run(variant_of[fitting], fitting.seed, fitting.folder, cost), notes))
+
+    kept = Kept(told, keep)
+    runs = [(fitting, [*words, *shared]) for _, fitting, words in planned]
+    costs = fit_all(runs, kept, say, call=call, pool=pool)
+    if not costs:
         raise InputError(f"no variant could be fitted: {last_words(planned[0][1].folder)}")
-    return runs, tuple(str(fitting) for _, fitting, _ in planned if fitting not in costs)
+    rows = [row for fitting, cost in costs.items() for row in kept.get(fitting, cost)]
+    return rows, tuple(str(fitting) for fitting, _ in runs if fitting not in costs)
 
 
 def _planned(

@@ -8,7 +8,8 @@ import numpy as np
 from plant.errors import InputError
 from plant.evaluate.measures.table import HEADLINE, Measure, measure
 from plant.evaluate.scores.lists import taken
-from plant.evaluate.scores.outcome import Outcome, outcome_of, pooled
+from plant.evaluate.scores.outcome import Outcome, pooled
+from plant.evaluate.scores.result import Result, result_of
 from plant.evaluate.scores.scored import Scored
 from plant.evaluate.significance.resampling import Spread, holm, over_seeds, randomisation
 from plant.types import Progress, silent
@@ -53,6 +54,19 @@ def compare(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Comparison:
+    """What `compare_results` says of scored documents."""
+    results = {name: [result_of(run) for run in runs] for name, runs in systems.items()}
+    return compare_results(results, measures=measures, rounds=rounds, seed=seed, progress=progress)
+
+
+def compare_results(
+    systems: Mapping[str, Sequence[Result]],
+    *,
+    measures: Sequence[str] = COMPARED,
+    rounds: int = 10_000,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Comparison:
     """Compare systems, each with one run or several that differ in their seed, against the first of them.
 
     Documents must be the same. Runs of one system enter the test together: document by document, a system's results
@@ -67,7 +81,7 @@ def compare(
         name: {m.name: Cell(over_seeds([m(run) for run in runs]), p_values[m.name].get(name)) for m in asked}
         for name, runs in outcomes.items()
     }
-    return Comparison(tuple(measures), rows, len(first), rounds)
+    return Comparison(tuple(measures), rows, len(first.ids), rounds)
 
 
 def _tested(
@@ -103,22 +117,23 @@ def _chained(runs: Sequence[Outcome]) -> Outcome:
     return whole
 
 
-def _aligned(run: Scored, first: Scored, codes: tuple[str, ...]) -> Outcome:
+def _aligned(run: Result, first: Result, codes: tuple[str, ...]) -> Outcome:
     """The outcome of a run over common labels, its documents in the order of the first run's."""
     place = {document: row for row, document in enumerate(run.ids)}
     if set(place) != set(first.ids):
-        raise InputError(f"the runs hold different documents ({len(first)} and {len(run)}): compare runs on the same")
+        raise InputError(
+            f"the runs hold different documents ({len(first.ids)} and {len(run.ids)}): compare runs on the same"
+        )
     rows = np.array([place[document] for document in first.ids], dtype=np.int64)
     number = {code: label for label, code in enumerate(codes)}
     numbers = np.array([number[code] for code in run.codes], dtype=np.int64)
-    outcome = outcome_of(replace(run, codebook=None), areas=False)
-    gold, order = taken(outcome.gold, rows)
+    gold, order = taken(run.outcome.gold, rows)
     aligned = replace(
-        outcome,
+        run.outcome,
         n_labels=len(codes),
         gold=gold.renumbered(numbers),
-        ranks=outcome.ranks[order],
-        accepted=taken(outcome.accepted, rows)[0].renumbered(numbers),
+        ranks=run.outcome.ranks[order],
+        accepted=taken(run.outcome.accepted, rows)[0].renumbered(numbers),
         train_counts=np.zeros(len(codes), np.int64),
         train_documents=0,
     )
@@ -126,8 +141,8 @@ def _aligned(run: Scored, first: Scored, codes: tuple[str, ...]) -> Outcome:
     return aligned
 
 
-def _check_gold(outcome: Outcome, first: Scored, codes: tuple[str, ...]) -> None:
+def _check_gold(outcome: Outcome, first: Result, codes: tuple[str, ...]) -> None:
     number = {code: label for label, code in enumerate(codes)}
-    wanted = first.gold.renumbered(np.array([number[code] for code in first.codes], dtype=np.int64))
+    wanted = first.outcome.gold.renumbered(np.array([number[code] for code in first.codes], dtype=np.int64))
     if not np.array_equal(np.sort(wanted.keys(len(codes))), np.sort(outcome.gold.keys(len(codes)))):
         raise InputError("the runs hold different gold codes for the same documents: only the same can be compared")
