@@ -52,7 +52,8 @@ def checked(
 ) -> Iterator[Note]:
     """The same notes; an error at the first whose id is taken, whose text is empty, or whose evidence lies outside.
 
-    An error in the place of a note says why it could not be read. With `skipped`, which is told of every such note, the others go on. `seen` keeps ids for the notes of other sources.
+    An error in the place of a note says why it could not be read. With `skipped`, which is told of every such note, the
+    others go on. `seen` keeps ids for the notes of other sources.
     """
     seen = set() if seen is None else seen
     for number, note in enumerate(notes, start=1):
