@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plant.cli.demo import called
 from plant.cli.main import main
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
@@ -516,3 +517,15 @@ def test_a_name_whose_bytes_are_no_utf_8_is_kept(folder: Path, capsys: pytest.Ca
 def test_input_errors_are_value_errors() -> None:
     with pytest.raises(ValueError, match="wrap it in a list"):
         Coder("prior").fit("text", [["a"]])
+
+
+def test_the_demo_names_a_program_that_can_be_called(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / ".venv" / "bin" / "plant"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert called() == ".venv/bin/plant"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert called() == "plant"
