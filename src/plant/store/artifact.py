@@ -433,7 +433,7 @@ def _is_plain(manifest: Manifest) -> bool:
     """Whether all that a manifest says is of its kind."""
     texts = [manifest.kind, manifest.plant_version, *_texts(manifest)]
     tables = (manifest.recipe, manifest.inputs, manifest.facts, manifest.files)
-    whole = isinstance(manifest.format, int) and not isinstance(manifest.format, bool)
+    whole = isinstance(manifest.format, int) and not isinstance(manifest.format, bool) and manifest.format >= PLAIN
     return whole and all(isinstance(table, dict) for table in tables) and all(isinstance(text, str) for text in texts)
 
 
