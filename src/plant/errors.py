@@ -9,6 +9,11 @@ WORD = re.compile(r"\S+")
 VALUE = re.compile(r"[A-Za-z]?\d[\w.,:/-]*")  # a number, a date or a code: a cell, not the name of a column
 LONGEST_NAME = 40
 LONGEST_PATH, MOST_BLANKS = 255, 2
+# kana and Han, Thai and Lao, Burmese, Khmer: whole sentences of these scripts have no blank
+UNBROKEN = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+)
+LONGEST_UNBROKEN_NAME, LONGEST_UNBROKEN_PATH = 4, 12  # letters of such scripts
 
 
 class PlantError(Exception):
@@ -78,10 +83,11 @@ def quoted_path(path: str | os.PathLike[str]) -> str:
 
 
 def reads_like_a_path(text: str) -> bool:
-    """Whether a text can be a path: short and with few blanks, or the name of something that is there."""
-    return (
-        text.isprintable() and len(text) <= LONGEST_PATH and (text.count(" ") <= MOST_BLANKS or os.path.lexists(text))
-    )
+    """Whether a text can be a path: short and of few words, or the name of something that is there."""
+    if not text.isprintable() or len(text) > LONGEST_PATH:
+        return False
+    few = text.count(" ") <= MOST_BLANKS and len(UNBROKEN.findall(text)) <= LONGEST_UNBROKEN_PATH
+    return few or os.path.lexists(text)
 
 
 def without_texts(sentence: str, arguments: Iterable[str]) -> str:
@@ -97,7 +103,9 @@ def without_texts(sentence: str, arguments: Iterable[str]) -> str:
 
 def reads_like_a_name(text: str) -> bool:
     """Whether a text is one short word, as ids, codes, columns and splits are, and sentences are not."""
-    return len(text) <= LONGEST_NAME and bool(WORD.fullmatch(text)) and text.isprintable()
+    if len(text) > LONGEST_NAME or not WORD.fullmatch(text) or not text.isprintable():
+        return False
+    return len(UNBROKEN.findall(text)) <= LONGEST_UNBROKEN_NAME
 
 
 def shortened(text: str) -> str:

@@ -26,9 +26,9 @@ except ImportError as error:  # the only package that a caller of this module mu
 class CodeClassifier(BaseEstimator):
     """Texts in, codes out, after scikit-learn's conventions: parameters are stored as given and read by `fit` alone.
 
-    `X` are texts; `y` are collections of codes, one for each text, or an indicator matrix, dense or sparse, of texts x
-    codes. `predict` answers in the form of the `y` that was fitted on; `classes_` are its columns. `score` is micro-F1.
-    `coder_` is the fitted `Coder`, which also explains, saves and adds codes.
+    `X` are texts; `y` are collections of codes, one for each text, or an indicator matrix of texts x codes: dense,
+    sparse or a DataFrame. `predict` answers with collections, or with a sparse matrix; `classes_` are its columns.
+    `score` is micro-F1. `coder_` is the fitted `Coder`, which also explains, saves and adds codes.
 
     >>> from plant.estimator import CodeClassifier
     >>> estimator = CodeClassifier("tfidf", changes=("prepare.min_count=1",))
@@ -58,7 +58,9 @@ class CodeClassifier(BaseEstimator):
         evidence: Iterable[Mapping[str, Iterable[Any]]] | None = None,
     ) -> "CodeClassifier":
         """Learn from texts and their codes; `groups` are the patients, `evidence` what coders marked."""
-        texts = text_list(X)
+        if isinstance(self.changes, str):
+            raise InputError("changes must be a list of changes, not one string: wrap it in a list")
+        texts, y = text_list(X), _without_names(y)
         self.indicator_ = _is_matrix(y)
         rows = _rows_of(y, texts=len(texts))
         coder = Coder(self.recipe, *self.changes)
@@ -94,7 +96,7 @@ class CodeClassifier(BaseEstimator):
     def score(self, X: Iterable[str], y: Any) -> float:
         """Micro-F1 of the accepted codes; a code that no fitted text had counts as missed."""
         texts = text_list(X)
-        return self._fitted().score(texts, _rows_of(y, texts=len(texts)))
+        return self._fitted().score(texts, _rows_of(_without_names(y), texts=len(texts)))
 
     def _fitted(self) -> Coder:
         if not hasattr(self, "coder_"):
@@ -109,6 +111,11 @@ class CodeClassifier(BaseEstimator):
         tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
         tags.target_tags.required, tags.target_tags.multi_output, tags.non_deterministic = True, True, False
         return tags
+
+
+def _without_names(y: Any) -> Any:
+    """The matrix of a table of columns, such as pandas makes: iterating over it would give their names."""
+    return y.to_numpy() if hasattr(y, "columns") and hasattr(y, "to_numpy") else y
 
 
 def _is_matrix(y: Any) -> bool:

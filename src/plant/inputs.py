@@ -97,7 +97,7 @@ def share_of_notes(share: Any) -> float:
 
 def at_least_none(top: Any) -> int:
     """How many codes are asked for; 0: only those that are accepted."""
-    if not isinstance(top, Integral) or top < 0:
+    if not isinstance(top, Integral) or isinstance(top, bool) or top < 0:
         raise InputError(f"top must be a whole number, 0 or more, not {quoted(top)}")
     return int(top)
 
@@ -106,7 +106,7 @@ def _listed(values: Any, name: str, expected: str) -> list[Any]:
     """The values in a list; a string is iterable too, letter by letter, which nobody means."""
     if isinstance(values, str | bytes):
         raise InputError(f"{name} must be a list of {expected}, not one string: wrap it in a list")
-    if not isinstance(values, Iterable) or isinstance(values, Mapping | Set):
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | Set) or getattr(values, "ndim", 1) == 0:
         raise InputError(f"{name} must be a list of {expected}, not {type(values).__name__}")
     return list(values)
 

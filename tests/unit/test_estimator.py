@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
@@ -134,7 +135,7 @@ def test_codes_in_codes_out_as_the_coder_itself_says(estimator: CodeClassifier) 
     np.testing.assert_array_equal(estimator.predict_proba(TEXTS), coder.predict_proba(TEXTS))
 
 
-@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix, pandas.DataFrame])
 def test_indicators_in_indicators_out_and_the_same_codes(estimator: CodeClassifier, form: Any) -> None:
     given = np.hstack([INDICATOR, np.zeros((len(INDICATOR), 1), int)])  # a column that no text has
     estimator.fit(TEXTS, form(given))
@@ -166,12 +167,18 @@ def test_it_is_cross_validated_searched_over_and_put_into_pipelines(estimator: C
         (TEXTS, INDICATOR * 2, "0 and 1 only"),
         ("text", CODES, "wrap it in a list"),
         (TEXTS, CODES[:3], "collections of codes"),
+        (np.array("text"), CODES, "not ndarray"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_a_value_error(estimator: CodeClassifier, texts: Any, codes: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         estimator.fit(texts, codes)
+
+
+def test_one_string_is_no_list_of_changes() -> None:
+    with pytest.raises(ValueError, match="wrap it in a list"):
+        CodeClassifier("tfidf", changes="seed=2").fit(TEXTS, CODES)
 
 
 def test_evidence_teaches_what_was_marked() -> None:

@@ -1,9 +1,12 @@
 """What a hostile or unlucky user meets: no text of a note is told, nothing is overwritten, no forged array believed."""
 
+import gzip
 import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plant.cli.demo import called
 from plant.cli.main import main
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
@@ -27,6 +31,7 @@ from tests.made_up import notes_of
 
 CANARY = "CANARY"
 TEXT = "CANARY1 fever and cough"
+UNBROKEN = f"患者{CANARY}发热咳嗽三天"
 ROWS = f"a,{TEXT},J18.9,train\nb,CANARY2 fever,J18.9,train\nc,CANARY3 cough,J18.9,dev\n"
 TABLE = f"id,text,codes,split\n{ROWS}"
 
@@ -80,6 +85,17 @@ BAD = {
     "an id of 5,000 digits": ({"x.jsonl": f'{{"id": {"1" * 5000}, "text": "CANARY"}}\n'}, ()),
     "an id of 300 digits": ({"x.jsonl": f'{{"id": {"1" * 300}, "text": "CANARY"}}\n'}, ()),
     "a code of 300 characters": ({"x.jsonl": json.dumps({"id": "a", "text": "b", "codes": [CANARY * 50]}) + "\n"}, ()),
+    "splits are texts without blanks": ({"x.csv": TABLE.replace(",train", f",{UNBROKEN}")}, ("--fit", "train")),
+    "a code book has texts without blanks": (
+        {"x.csv": TABLE, "b.csv": f"code\n{UNBROKEN}\n{UNBROKEN}\n"},
+        ("--codebook", "b.csv"),
+    ),
+    "a key of JSON is a text without blanks": ({"x.jsonl": json.dumps({UNBROKEN: 1, "id": "a"}) + "\n"}, ()),
+    "texts of one word as splits": ({"x.csv": "id,text,codes\na,CANARY,I10\n"}, ("--split-column", "text")),
+    "texts of one word as ids": ({"x.csv": "text,codes\nCANARY,I10\nCANARY,I10\n"}, ("--id-column", "text")),
+    "texts of one word as codes": ({"x.csv": "id,text\na,CANARY\n"}, ("--codes-column", "text")),
+    "an id that is no name": ({"x.jsonl": '{"id": true, "text": "CANARY"}\n'}, ()),
+    "columns by semicolons": ({"x.csv": TABLE.replace(",", ";")}, ()),
     "codes of too few notes": ({"x.csv": TABLE}, ("--min-code-count", "1000")),
 }
 
@@ -111,6 +127,12 @@ def test_a_text_pasted_as_an_argument_is_not_repeated(
     assert CANARY not in said(capsys, *arguments)
 
 
+def test_a_text_of_a_script_without_blanks_is_no_path_and_a_short_name_in_it_is(folder: Path) -> None:
+    note, name = "患者三天前开始发热咳嗽伴有胸痛", "病历.csv"
+    assert note not in without_texts(f"no file {note} or {name}", [note, name])
+    assert name in without_texts(f"no file {note} or {name}", [note, name])
+
+
 def test_paths_with_a_blank_stay_readable(folder: Path) -> None:
     (folder / "my notes of the year 2020.csv").touch()
     names = ["my notes of the year 2020.csv", "no such.csv"]
@@ -124,9 +146,15 @@ def test_codes_of_the_hospital_are_kept_counted_and_told_once(folder: Path, caps
     assert load_corpus(folder / "out").codes == ("HOSP-77", "J18.9")
 
 
-@pytest.mark.parametrize("separator", ["|", ",", " "])
+def test_a_code_of_the_hospital_may_have_blanks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "x.csv").write_text(TABLE.replace("J18.9,dev", "J18.9;OPS 5 470,dev"))
+    said(capsys, "prepare", "x.csv", "--out", "out", "--system", "icd10cm", code=0)
+    assert load_corpus(folder / "out").codes == ("J18.9", "OPS 5 470")
+
+
+@pytest.mark.parametrize("separator", ["|", ",", " ", "/", "\n"])
 def test_codes_that_were_not_parted_are_told_with_their_separator(separator: str) -> None:
-    with pytest.raises(InputError, match="give --separator") as error:
+    with pytest.raises(InputError, match="as the separator of codes") as error:
         check_separator([separator.join(codes) for codes in (["I10", "E11.9"], ["J18.9", "I10"], ["E11.9"])])
     assert repr(separator) in str(error.value)
 
@@ -141,6 +169,36 @@ def test_output_over_its_input_is_refused(folder: Path, coder_folder: Path, caps
     for out in ("notes.jsonl", "link.jsonl"):
         assert "would destroy it" in said(capsys, "predict", coder_folder, "notes.jsonl", "--out", out)
     assert (folder / "notes.jsonl").read_text() == '{"id": "a", "text": "fever"}\n'
+
+
+def test_what_was_skipped_is_written_over_no_notes_and_no_predictions(
+    folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "shards").mkdir()
+    for name in ("a", "b"):
+        (folder / "shards" / f"{name}.jsonl").write_text(f'{{"id": "{name}", "text": "fever"}}\n')
+    for skipped in ("shards/a.jsonl", "out/a.jsonl"):
+        said(capsys, "predict", coder_folder, "shards/*.jsonl", "--out", "out", "--skip-bad", skipped)
+    said(capsys, "predict", coder_folder, "shards/a.jsonl", "--out", "o.jsonl", "--skip-bad", "o.jsonl")
+    assert (folder / "shards" / "a.jsonl").read_text() == '{"id": "a", "text": "fever"}\n'
+    assert [path.name for path in folder.iterdir()] == ["shards"]
+
+
+def test_a_page_takes_the_place_of_no_other_kind_of_file(
+    folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "x.csv").write_text(TABLE)
+    (folder / "note.txt").write_text("fever")
+    assert "name it .html" in said(capsys, "explain", coder_folder, "note.txt", "--html", "x.csv")
+    assert (folder / "x.csv").read_text() == TABLE
+
+
+def test_a_study_among_the_files_of_its_corpus_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "corpus").mkdir()
+    (folder / "corpus" / "train.csv").write_text(TABLE)
+    for out in ("corpus", "corpus/study"):
+        assert "which is read" in said(capsys, "study", "--recipes", "prior", "--corpus", "corpus", "--out", out)
+    assert [path.name for path in (folder / "corpus").iterdir()] == ["train.csv"]
 
 
 def test_a_run_among_the_files_of_its_corpus_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,6 +276,56 @@ def test_standard_input_that_is_not_utf_8_is_told_by_line(content: bytes) -> Non
         list(read_texts("-", stream=io.BytesIO(content)))
 
 
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [(TABLE.encode("utf-16"), "utf-16"), (gzip.compress(TABLE.encode()), "gzipped"), (b"PK\x03\x04", "save it as CSV")],
+)  # fmt: skip
+def test_bytes_of_another_kind_are_told_with_their_own_remedy(folder: Path, content: bytes, remedy: str) -> None:
+    (folder / "x.csv").write_bytes(content)
+    for name, stream in (("x.csv", None), ("-", io.BytesIO(content))):
+        with pytest.raises(InputError, match=remedy):
+            list(read_texts(name, stream=stream))
+
+
+@pytest.mark.parametrize("content", ['[{"id": "a", "text": "fever"}]', '[\n{"id": "a", "text": "fever"}\n]'])
+def test_a_list_of_json_on_standard_input_is_not_taken_for_one_text(content: str) -> None:
+    with pytest.raises(InputError, match="one object per line"):
+        list(read_texts("-", stream=io.BytesIO(content.encode())))
+
+
+def test_closed_standard_input_is_one_line(coder_folder: Path) -> None:
+    command = [sys.executable, "-m", "plant", "predict", str(coder_folder), "-"]
+    ended = subprocess.run(command, preexec_fn=lambda: os.close(0), capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "plant: standard input is closed: name a file of notes\n")
+
+
+def test_letters_that_the_language_of_a_machine_lacks_are_printed(folder: Path, coder_folder: Path) -> None:
+    (folder / "note.txt").write_text("fièvre 患者 signc1x")
+    command = [sys.executable, "-m", "plant", "explain", str(coder_folder), "note.txt", "--code", "C1"]
+    ended = subprocess.run(
+        command, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=False, cwd=folder
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "fièvre" in ended.stdout.decode()
+
+
+def test_a_text_that_begins_with_a_bracket_is_a_text() -> None:
+    assert next(read_texts("-", stream=io.BytesIO(b"[**2101-3-4**] admitted"))).text == "[**2101-3-4**] admitted"
+
+
+@pytest.mark.parametrize(
+    "bad", ["{", "[]", '{"id": "b", "text": 1.5}', '{"id": "b"}', '{"id": "b", "text": "\\ud800"}']
+)
+def test_a_line_that_is_no_note_is_skipped_among_others(folder: Path, bad: str) -> None:
+    content = f'{{"id": "a", "text": "fever"}}\n{bad}\n{{"id": "c", "text": "cough"}}\n'
+    (folder / "x.jsonl").write_text(content)
+    for name, stream in (("x.jsonl", None), ("-", io.BytesIO(content.encode()))):
+        skipped: list[int] = []
+        notes = read_texts(name, stream=stream, skipped=lambda number, why: skipped.append(number))  # noqa: B023
+        assert [note.id for note in notes] == ["a", "c"]
+        assert skipped == [2]
+
+
 def test_a_bad_note_can_be_skipped_and_is_written_down(
     folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,6 +358,10 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "temperature -1": lambda m: m["facts"].update(temperature=-1),
     "temperature of no number": lambda m: m["facts"].update(temperature=float("nan")),
     "temperature of another kind": lambda m: m["facts"].update(temperature=[1]),
+    "temperature of 400 digits": lambda m: m["facts"].update(temperature=10**400),
+    "temperature in letters": lambda m: m["facts"].update(temperature="1"),
+    "notes without end": lambda m: m["facts"].update(train_documents=float("inf")),
+    "format -1": lambda m: m.update(format=-1),
     "no files": lambda m: m.update(files={}),
     "files of another kind": lambda m: m.update(files=3),
     "a digest of another kind": lambda m: m["files"].update({"vocab.txt": 7}),
@@ -409,3 +521,15 @@ def test_a_name_whose_bytes_are_no_utf_8_is_kept(folder: Path, capsys: pytest.Ca
 def test_input_errors_are_value_errors() -> None:
     with pytest.raises(ValueError, match="wrap it in a list"):
         Coder("prior").fit("text", [["a"]])
+
+
+def test_the_demo_names_a_program_that_can_be_called(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / ".venv" / "bin" / "plant"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert called() == ".venv/bin/plant"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert called() == "plant"

@@ -48,7 +48,7 @@ CASES = {
     "stray.csv": (b'id,text\n1,"x"\n2,"Margarethe\n3,"z"\n', "line 3: a quote stands where none may stand"),
     "latin.csv": ("id,text\n1,x\n2,Margarethe café\n".encode("latin1"), "line 3: the line is not UTF-8"),
     "inside.csv": ('id,text\n1,"x\nMargarethe\ncafé"\n'.encode("latin1"), "line 4: the line is not UTF-8"),
-    "utf16.csv": ("id,text\n1,x\n".encode("utf-16"), "line 1: the line is not UTF-8"),
+    "utf16.csv": ("id,text\n1,x\n".encode("utf-16"), "is UTF-16: convert it"),
     "list.csv": (b'id,text,codes\n1,x,"[Margarethe"\n', "line 2: a cell begins with '[' but is no JSON list"),
     "empty.jsonl": (b"", "is empty"),
     "broken.jsonl": (b'{"id": 1, "text": "x"}\n{"id": 2, "text": "Margarethe\n', "line 2 is not valid JSON"),

@@ -1,6 +1,7 @@
 """`plant demo`: the main job on the embedded corpus, from notes to explained codes."""
 
 import argparse
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -37,8 +38,16 @@ def run(arguments: argparse.Namespace) -> None:
     _explain_one(done.coder, out / RECIPES[-1])
     say(f"\nreport: {write_report(reports[RECIPES[-1]], out / 'report')}")
     coder = out / RECIPES[-1] / "coder"
-    say(f"code your own notes: plant predict {coder} notes.jsonl")
-    say(f"open the desk for people who code: plant serve {coder} --notes demo")
+    say(f"code your own notes: {called()} predict {coder} notes.jsonl")
+    say(f"open the desk for people who code: {called()} serve {coder} --notes demo")
+
+
+def called() -> str:
+    """How this program is called from here: by its name, or by its path where no PATH leads to it."""
+    beside = Path(sys.executable).with_name("plant")
+    if shutil.which("plant") or not beside.is_file():
+        return "plant"
+    return os.path.relpath(beside)
 
 
 def _copy_corpus(prepared: Path, target: Path) -> None:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from plant.cli.console import say
 from plant.cli.predict import add_coder_options, check_explainer, coder_folder, tell_cut
 from plant.cluster.coding import Cut
+from plant.errors import InputError, quoted, quoted_path
 from plant.store.artifact import atomic_file, check_apart
 
 if TYPE_CHECKING:
     from plant.coder import Coder
     from plant.types import Note, Prediction
 
+PAGES = (".html", ".htm")
 MISSES = 5  # codes below the threshold that a page shows
 
 
@@ -33,10 +35,11 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.cli.highlight import html_page, terminal_text
     from plant.coder import Coder
     from plant.data.sources.bare import read_texts
-    from plant.errors import InputError, quoted
 
     check_explainer(arguments.explainer)
     if arguments.html:
+        if Path(arguments.html).suffix.lower() not in PAGES:
+            raise InputError(f"cannot write a page to {quoted_path(arguments.html)}: name it .html")
         check_apart(arguments.html, [arguments.notes, arguments.coder])
     coder = Coder.load(coder_folder(arguments.coder))
     notes = read_texts(arguments.notes, text_column=arguments.text_column, id_column=arguments.id_column)

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
@@ -85,9 +86,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _check_streams() -> None:
-    """Refuse to work where what is printed goes nowhere: a closed stream fails late, or not at all."""
+    """Refuse to work where what is printed goes nowhere, and let letters pass that a machine's language lacks."""
     if sys.stdout is None or sys.stdout.closed:
         raise InputError("standard output is closed: send it to a file, or to /dev/null")
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="replace")
+        else:  # data, whose readers expect UTF-8 whatever this machine's language is
+            sys.stdout.reconfigure(encoding="utf-8")
 
 
 def _lacks_memory(error: Exception) -> bool:

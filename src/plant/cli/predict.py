@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,9 @@ def _run_shards(arguments: argparse.Namespace) -> None:
         raise InputError("notes in shards are written to a folder: name it with --out")
     shards = find_shards(arguments.notes)
     check_apart(arguments.out, [name for name in arguments.notes if Path(name).is_dir() or is_remote(name)])
+    if arguments.skip_bad:
+        check_apart(arguments.skip_bad, [*shards.values(), arguments.coder])
+        _check_skipped(arguments.skip_bad, arguments.out)
     coder = coder_folder(arguments.coder)
     with chosen_pool(arguments) as pool, progress() as tell:
         done = predict_shards(coder, shards, Path(arguments.out), _coding(arguments), pool, progress=tell)
@@ -95,6 +99,8 @@ def _run_one(arguments: argparse.Namespace, notes: str) -> None:
 
     for written in filter(None, (arguments.out, arguments.skip_bad)):
         check_apart(written, [notes, arguments.coder])
+    if arguments.skip_bad and arguments.out:
+        _check_skipped(arguments.skip_bad, arguments.out)
     _check_out(arguments.format, arguments.out)
     coding = _coding(arguments)
     coder = opened_coder(coder_folder(arguments.coder), coding)
@@ -152,6 +158,13 @@ def _check_out(form: str, out: str | None) -> None:
         raise InputError("--format parquet is written to a file: name it .parquet with --out")
     if out and form == "jsonl":
         check_kind(Path(out).suffix)
+
+
+def _check_skipped(skipped: str, out: str) -> None:
+    """Refuse a list of skipped notes in the place of the predictions, or among them."""
+    place = Path(os.path.realpath(skipped))
+    if Path(os.path.realpath(out)) in (place, *place.parents):
+        raise InputError("--skip-bad would take the place of predictions, or lie among them: name another file")
 
 
 def _write_skipped(skipped: list[dict[str, Any]], path: Path) -> None:

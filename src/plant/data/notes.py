@@ -47,14 +47,19 @@ def digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
-def checked(notes: Iterable[Note], *, skipped: Skipped | None = None, seen: set[bytes] | None = None) -> Iterator[Note]:
+def checked(
+    notes: Iterable[Note | InputError], *, skipped: Skipped | None = None, seen: set[bytes] | None = None
+) -> Iterator[Note]:
     """The same notes; an error at the first whose id is taken, whose text is empty, or whose evidence lies outside.
 
-    With `skipped`, which is told of every such note, the others go on. `seen` keeps ids for the notes of other sources.
+    An error in the place of a note says why it could not be read. With `skipped`, which is told of every such note, the
+    others go on. `seen` keeps ids for the notes of other sources.
     """
     seen = set() if seen is None else seen
     for number, note in enumerate(notes, start=1):
         try:
+            if isinstance(note, InputError):
+                raise note
             _check(note, seen)
         except InputError as error:
             if skipped is None:

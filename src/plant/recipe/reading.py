@@ -97,7 +97,7 @@ def _check_idle(table: Mapping[str, Any], members: Any, *, where: str) -> None:
     if idle:
         raise RecipeError(
             f"{where} is made of members ({_listed(members)}), so its own [{idle[0]}] counts for nothing: "
-            "write it in the recipe of a member, or set it for all of them by an override such as --set"
+            "write it in the recipe of a member, or set it for all of them by an override"
         )
 
 

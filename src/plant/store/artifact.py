@@ -177,15 +177,15 @@ def check_replaceable(path: Path, kind: str) -> None:
     if is_remote(path):
         names = opened(path).names()
         if names and UNFINISHED not in names and not is_artifact(path, kind):
-            raise InputError(f"{address_of(path)} exists with other content: choose another --out, or empty it")
+            raise InputError(f"{address_of(path)} exists with other content: choose another place, or empty it")
         return
     if not path.is_symlink() and (path / MANIFEST).is_file():
         with suppress(_ReplacedError):  # by another writer of the same
             _parsed_manifest(path)  # a damaged one is told as such: nobody may lose what is not known
     if _is_no_folder(path):
-        raise InputError(f"{path} exists and is not a folder: choose another --out")
+        raise InputError(f"{path} exists and is not a folder: choose another place")
     if all(_holds_other(path, kind) for _ in range(3)):  # while another writer replaces it, it is gone for a moment
-        raise InputError(f"{path} exists with other content: choose another --out, or empty it")
+        raise InputError(f"{path} exists with other content: choose another place, or empty it")
 
 
 def _is_no_folder(path: Path) -> bool:
@@ -242,9 +242,9 @@ def atomic_files(paths: Sequence[Path | str]) -> Iterator[list[Path]]:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that takes the place of `path`, which is new or empty, when the block ends well."""
     if _is_no_folder(path):
-        raise InputError(f"{quoted_path(path)} exists and is not a folder: choose another --out")
+        raise InputError(f"{quoted_path(path)} exists and is not a folder: choose another place")
     if path.is_dir() and any(path.iterdir()):
-        raise InputError(f"{quoted_path(path)} exists with other content: choose another --out, or empty it")
+        raise InputError(f"{quoted_path(path)} exists with other content: choose another place, or empty it")
     with _folder_in_the_making(path) as folder:
         yield folder
 
@@ -271,13 +271,13 @@ def check_apart(out: Path | str, sources: Iterable[Path | str]) -> None:
     target = Path(os.path.realpath(out))
     for source in map(Path, sources):
         if is_remote(source) and is_remote(out) and f"{address_of(out)}/".startswith(f"{address_of(source)}/"):
-            raise InputError(f"{address_of(out)} lies in {address_of(source)}, which is read: choose another --out")
+            raise InputError(f"{address_of(out)} lies in {address_of(source)}, which is read: choose another place")
         place = Path(os.path.realpath(source))
         if place.is_dir() and place in (target, *target.parents):
-            raise InputError(f"{quoted_path(out)} lies in {quoted_path(source)}, which is read: choose another --out")
+            raise InputError(f"{quoted_path(out)} lies in {quoted_path(source)}, which is read: choose another place")
         if place == target and place.exists():
             raise InputError(
-                f"{quoted_path(out)} is what is read: writing there would destroy it, choose another --out"
+                f"{quoted_path(out)} is what is read: writing there would destroy it, choose another place"
             )
 
 
@@ -370,7 +370,7 @@ def _put_in_place(folder: Path, path: Path) -> None:
         if _holds_the_same(folder, path) or _has_moved(folder, path):
             return _sync(path.parent)
         time.sleep(random.uniform(0, PAUSE))
-    raise InputError(f"{path} is written by others all the time: choose another --out")
+    raise InputError(f"{path} is written by others all the time: choose another place")
 
 
 def _has_moved(folder: Path, path: Path) -> bool:
@@ -433,7 +433,7 @@ def _is_plain(manifest: Manifest) -> bool:
     """Whether all that a manifest says is of its kind."""
     texts = [manifest.kind, manifest.plant_version, *_texts(manifest)]
     tables = (manifest.recipe, manifest.inputs, manifest.facts, manifest.files)
-    whole = isinstance(manifest.format, int) and not isinstance(manifest.format, bool)
+    whole = isinstance(manifest.format, int) and not isinstance(manifest.format, bool) and manifest.format >= PLAIN
     return whole and all(isinstance(table, dict) for table in tables) and all(isinstance(text, str) for text in texts)
 
 

@@ -77,7 +77,7 @@ def well_formed(path: object) -> Iterator[None]:
         yield
     except PlantError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         # the kind alone: what it says may quote a table
         problem = f"its parts do not fit together ({type(error).__name__})"
         raise ArtifactError(f"{path} is damaged, or of another version: {problem}; make it again") from error

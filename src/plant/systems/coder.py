@@ -375,7 +375,9 @@ def _check(coder: FittedCoder) -> None:
         raise ArtifactError("the codes of the folder are no distinct strings: make it again")
     if not 0 < coder.temperature < float("inf"):
         raise ArtifactError("the temperature of the folder is not above 0: make it again")
-    if not isinstance(coder.facts.get("threshold_origin", ""), str) or coder.train_documents < 0:
+    numbers = (type(coder.facts["temperature"]) in (int, float), type(coder.facts["train_documents"]) is int)
+    named = isinstance(coder.facts.get("threshold_origin", ""), str)
+    if not named or not all(numbers) or coder.train_documents < 0:
         raise ArtifactError("the facts of the folder are of wrong kinds: make it again")
 
 

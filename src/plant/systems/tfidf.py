@@ -109,7 +109,7 @@ def check_size(notes: int, codes: int, recipe: schema.Tfidf) -> None:
     if recipe.negatives == "all" and notes * codes > MOST_PAIRS:
         raise RecipeError(
             f"tfidf would fit each of {codes:,} codes on all of {notes:,} notes, which takes days: take "
-            "--recipe plant-bow, or --set tfidf.negatives=near, which tells a code from codes like it only"
+            "the recipe plant-bow, or tfidf.negatives=near, which tells a code from codes like it only"
         )
 
 

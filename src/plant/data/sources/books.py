@@ -12,7 +12,7 @@ from plant.data.sources.options import SourceOptions
 from plant.errors import CodeError, InputError
 
 TABLE = "labels.tsv"
-SEPARATORS = ("|", ",", ";", "\t", " ", "+", "~", "#")
+SEPARATORS = ("|", ",", ";", "\t", "\n", "/", " ", "+", "~", "#", "&")
 
 
 def given_book(options: SourceOptions, *, folder: Path | None = None, system: str = "") -> CodeBook | None:
@@ -58,7 +58,7 @@ def check_separator(codes: Collection[str]) -> None:
         if 2 * len(joined) > len(codes) and guess_system(apart) != "other":
             raise InputError(
                 f"{len(joined):,} of {len(codes):,} codes hold {separator!r} and are codes of {guess_system(apart)} "
-                f"when parted there: give --separator {separator!r}"
+                f"when parted there: name {separator!r} as the separator of codes"
             )
 
 

@@ -10,7 +10,15 @@ from typing import Any
 from plant.codes.icd import KNOWN_SYSTEMS, normalise
 from plant.data.notes import Spans, gather_spans
 from plant.data.sources.options import SourceOptions
-from plant.errors import CodeError, InputError, quoted, quoted_columns, reads_like_a_name, unknown_column
+from plant.errors import (
+    LONGEST_NAME,
+    MOST_BLANKS,
+    CodeError,
+    InputError,
+    quoted,
+    quoted_columns,
+    unknown_column,
+)
 from plant.types import Note, Span
 
 USUAL = MappingProxyType(
@@ -56,7 +64,7 @@ def find_columns(present: Sequence[str], options: SourceOptions, *, where: str) 
         )
     if text not in present:
         raise InputError(f"{where}: {unknown_column(text, present)}")
-    return Columns(
+    columns = Columns(
         id="" if options.id_column == NUMBERED else _column("id", options.id_column, present, where),
         text=text,
         codes=_column("codes", options.codes_column, present, where),
@@ -64,6 +72,8 @@ def find_columns(present: Sequence[str], options: SourceOptions, *, where: str) 
         group=_column("group", options.group_column, present, where),
         evidence="" if options.language else _column("evidence", "", present, where),  # spans count original characters
     )
+    _check_text_apart(columns, where)
+    return columns
 
 
 def note_maker(columns: Columns, options: SourceOptions, *, name: str, split: str = "") -> Maker:
@@ -85,6 +95,14 @@ def note_maker(columns: Columns, options: SourceOptions, *, name: str, split: st
         )
 
     return note
+
+
+def _check_text_apart(columns: Columns, where: str) -> None:
+    """Refuse texts as ids, codes, splits or patients: errors, reports and predictions would show them."""
+    others = {"ids": columns.id, "codes": columns.codes, "splits": columns.split, "patients": columns.group}
+    for what, name in others.items():
+        if name == columns.text:
+            raise InputError(f"{where}: {quoted(name)} cannot be both the column of texts and the column of {what}")
 
 
 def _translated(options: SourceOptions) -> str:
@@ -110,7 +128,7 @@ def _text(record: Mapping[str, Any], column: str, where: str) -> str:
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return _digits(value, where)
     raise InputError(f"{where}: {quoted(column)} holds {type(value).__name__}, not a string")
 
@@ -129,7 +147,7 @@ def _codes(value: Any, separator: str, where: str) -> list[str]:
 def _code(value: Any, where: str) -> str:
     if value is None:
         return ""
-    if not isinstance(value, str | int):
+    if not isinstance(value, str | int) or isinstance(value, bool):
         raise InputError(f"{where}: a code is {type(value).__name__}, not a string")
     return value.strip() if isinstance(value, str) else _digits(value, where)
 
@@ -156,10 +174,16 @@ def _spelled(code: str, system: str, where: str) -> str:
     try:
         return normalise(code, system)
     except CodeError as error:
-        if system in KNOWN_SYSTEMS and reads_like_a_name(code.replace(" ", "-", 1)):  # such as `OPS 5-470`
+        if system in KNOWN_SYSTEMS and _is_local(code):
             return code
         column = "" if system not in KNOWN_SYSTEMS else ": is this the column of codes, and what parts them?"
         raise InputError(f"{where}: {error}{column}") from error
+
+
+def _is_local(code: str) -> bool:
+    """Whether this can be a code of the house's own, such as `OPS 5 470`: words without a number are none."""
+    blanks = MOST_BLANKS if any(map(str.isdigit, code)) else 1
+    return len(code) <= LONGEST_NAME and code.isprintable() and code.count(" ") <= blanks
 
 
 def _evidence(value: Any, system: str, where: str) -> Spans:

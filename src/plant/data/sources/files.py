@@ -18,6 +18,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BUFFER = 1 << 20
 FREE_BYTES = 1 << 26  # a small file may be as well packed as it likes
 MAX_RATIO = 200  # notes pack 3 to 10 times; gzip's best, on nothing but zeros, is 1,030
+UTF16_MARKS, GZIP_MARK, ZIP_MARK = (b"\xff\xfe", b"\xfe\xff"), b"\x1f\x8b", b"PK\x03\x04"
 NOT_UTF8 = "is not UTF-8: convert the file, for example with iconv -f latin1 -t utf-8"
 
 
@@ -36,6 +37,7 @@ def read_text(path: Path, *, limit: int = MAX_ROW) -> str:
     """A whole small file, every character as it stands, since evidence counts characters."""
     with open_bytes(path) as stream:
         content = b"".join(_blocks(stream, limit + 1))
+    check_start(content[:4], str(path))
     if len(content) > limit:
         raise InputError(f"{path} is longer than {limit:,} bytes: too long for one note")
     try:
@@ -69,13 +71,19 @@ def named_rows(stream: Readable, dialect: Dialect, *, where: str) -> Iterator[Ro
 
 def json_rows(path: Path, *, limit: int = MAX_ROW) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file of JSON lines with their line numbers; empty lines are passed over."""
+    for number, line in lines_of(path, limit=limit):
+        yield number, json_object(line, f"{path}, line {number}")
+
+
+def lines_of(path: Path, *, limit: int = MAX_ROW) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that are not empty, with their numbers."""
     with open_bytes(path) as stream:
         _skip_mark(stream, path)
         for number, line in enumerate(iter(partial(stream.readline, limit + 1), b""), start=1):
             if len(line) > limit:
                 raise InputError(f"{path}, line {number} is longer than {limit:,} bytes: is this a file of notes?")
             if not line.isspace():
-                yield number, _json_object(line, f"{path}, line {number}")
+                yield number, line
 
 
 @contextmanager
@@ -87,7 +95,7 @@ def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is a damaged or incomplete gzip file: fetch it again") from error
+        raise InputError(f"{path} is a damaged or incomplete gzip file, or none: fetch it again") from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -113,22 +121,35 @@ class _Unpacked(io.RawIOBase):
         return len(content)
 
 
+def check_start(start: bytes, where: str) -> None:
+    """Refuse what is no UTF-8 by its first bytes, so that the remedy is the right one."""
+    if start.startswith(UTF16_MARKS):
+        raise InputError(f"{where} is UTF-16: convert it, for example with iconv -f utf-16 -t utf-8")
+    if start.startswith(GZIP_MARK):
+        raise InputError(f"{where} is gzipped: unpack it, or let the name of its file end in .gz (once)")
+    if start.startswith(ZIP_MARK):
+        raise InputError(f"{where} is a ZIP archive or a workbook: unpack it, or save it as CSV in UTF-8")
+
+
 def _skip_mark(stream: io.BufferedReader, path: Path) -> None:
     """Pass over a byte order mark; an empty file is an error."""
     start = stream.peek(len(BYTE_ORDER_MARK))
     if not start:
         raise InputError(f"{path} is empty")
+    check_start(start, str(path))
     if start.startswith(BYTE_ORDER_MARK):
         stream.read(len(BYTE_ORDER_MARK))
 
 
-def _json_object(line: bytes, where: str) -> dict[str, Any]:
+def json_object(line: bytes, where: str) -> dict[str, Any]:
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(f"{where} {NOT_UTF8}") from error
     except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not valid JSON: {error.msg} at column {error.colno}") from error
+        raise InputError(
+            f"{where} is not valid JSON: {error.msg} at column {error.colno}; write one object per line"
+        ) from error
     except ValueError as error:  # a whole number of thousands of digits
         raise InputError(f"{where} is not valid JSON: a number is too long") from error
     except RecursionError as error:

@@ -12,6 +12,7 @@ from plant.data.sources.delimited import Row
 from plant.data.sources.files import MAX_ROW, csv_rows, json_rows, suffix_of
 from plant.errors import InputError, unknown
 
+OTHERS = (";", "\t", "|", ",")  # what parts columns where programs do not write what the name of their file says
 BATCH = 512  # rows of a Parquet file in memory at a time
 
 Placed = tuple[str, Mapping[str, Any]]
@@ -41,6 +42,10 @@ def count_records(path: Path) -> int | None:
 def by_column(rows: Iterator[Row], *, where: str) -> Iterator[Placed]:
     """Rows by the names in the first of them."""
     _, header = next(rows, (0, []))
+    if len(header) == 1 and (other := next((mark for mark in OTHERS if mark in header[0]), "")):
+        raise InputError(
+            f"{where}: its columns seem to be parted by {other!r}: save it with commas as .csv, or with tabs as .tsv"
+        )
     if len(set(header)) < len(header):
         raise InputError(f"{where}: two columns have the same name in the first line")
     for line, row in rows:
