@@ -69,6 +69,11 @@ def add_pool_options(parser: argparse.ArgumentParser) -> None:
                         "ray://host:port; by itself $PLANT_CLUSTER")  # fmt: skip
 
 
+def works_apart(arguments: argparse.Namespace) -> bool:
+    """Whether somebody asked for other processes than this one; the environment alone asks for none."""
+    return arguments.workers is not None or bool(arguments.cluster)
+
+
 def chosen_pool(arguments: argparse.Namespace) -> "AbstractContextManager[Pool]":
     """The pool that the options name, or the environment; without both, this process."""
     from plant.cluster.pool import pool_of

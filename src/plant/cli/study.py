@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.cli.console import print_table, say
-from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool
+from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool, works_apart
 from plant.errors import InputError, quoted_path
 
 if TYPE_CHECKING:
@@ -100,11 +100,12 @@ def _study_recipes(arguments: argparse.Namespace) -> None:
 @contextmanager
 def _pool_beside(arguments: argparse.Namespace, out: Path) -> Iterator["Pool | None"]:
     """Where runs are fitted side by side; None where they follow each other."""
+    if not works_apart(arguments):
+        yield None
+        return
     with chosen_pool(arguments) as pool:
-        apart = arguments.workers is not None or bool(arguments.cluster)
-        if apart:
-            pool.check_sees(out)
-        yield pool if apart else None
+        pool.check_sees(out)
+        yield pool
 
 
 def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:
