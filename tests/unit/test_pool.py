@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from plant.cli.main import main
 from plant.cli.study import _pool_beside
 from plant.cluster.local import Local
 from plant.cluster.on_ray import OnRay
@@ -169,6 +170,21 @@ def test_the_environment_alone_starts_no_pool(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PLANT_CLUSTER", "127.0.0.1:1")
     with _pool_beside(Namespace(workers=None, cluster=""), tmp_path) as pool:
         assert pool is None
+
+
+@pytest.mark.parametrize("words", [["study", "--corpus", "demo"], ["tune", "demo", "--range", "tfidf.cost=1..2"]])
+def test_an_address_is_no_folder_of_this_machine(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A study at an address left its logs in a folder `s3:`."""
+    monkeypatch.chdir(tmp_path)
+    for more in (["--out", "s3://bucket/study"], ["--out", "here"]):
+        if more[1] == "here":
+            words = ["s3://bucket/notes" if word == "demo" else word for word in words]
+        with pytest.raises(SystemExit, match="2"):
+            main([*words, *more])
+        assert "of this machine, copy" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def node(alive: bool = True, **resources: float) -> dict[str, Any]:

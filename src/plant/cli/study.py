@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from plant.cli.console import print_table, say
 from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool, works_apart
 from plant.errors import InputError, quoted_path
+from plant.store.temporary import check_here
 
 if TYPE_CHECKING:
     from plant.cluster.pool import Pool
@@ -37,6 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.recipe.reading import load_recipe
 
     check_source(arguments.corpus)
+    check_here(Path(arguments.out))
     check_notes(arguments.corpus)
     for name in _named(arguments.recipes) if arguments.recipes else ():
         load_recipe(name)  # what is wrong is told before torch is there

@@ -15,6 +15,7 @@ from plant.cli.options import (
 )
 from plant.cli.prepare import add_source_options, request_of
 from plant.errors import InputError
+from plant.store.temporary import check_here
 
 AT_ONCE = 4  # sets of knobs that are drawn at a time on a cluster, where --workers does not say how many
 
@@ -35,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     check_source(arguments.source_path)
+    check_here(Path(arguments.out))
     from plant.cluster.tune import by_workers
     from plant.data.store import load_corpus
     from plant.evaluate.measures.table import measure
