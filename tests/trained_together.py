@@ -26,12 +26,14 @@ from plant.cluster.pool import Call
 from plant.cluster.training import train_on_ray
 from plant.data.corpus import Role, gold_codes, held_out, training_view
 from plant.nn.language.awd_lstm import AWDLSTM, LanguageModel
+from plant.nn.language.transformer import Transformer, network_of, new_config
 from plant.nn.parts.given import Given
 from plant.nn.parts.table import ENCODERS
 from plant.recipe.schema import Fit, Part, Pretrain, Recipe
 from plant.steps.pretrain import pretrain
 from plant.steps.relate import relate
 from plant.systems.fit_classifier import fit_classifier
+from plant.text.subwords import train_wordpiece
 from plant.train import checkpoint
 from plant.train.history import ClassifierEpoch
 from plant.train.language_model import LanguageModelEpoch
@@ -67,15 +69,26 @@ def digest_of(encoder: str, accumulate: int, together: Together, out: Path) -> d
     view = training_view(corpus)
     decoder = Part("planted", {"planted": False, "dropout": 0.3}) if encoder == "cnn" else Part("label-attention")
     options = {**ENCODERS.tiny(encoder), **({"dropout": 0.3} if encoder in ("cnn", "bilstm", "bigru") else {})}
+    made = {
+        "relevance": relate(view, Recipe().relate),
+        "transformer": tiny_transformer() if encoder == "transformer" else None,
+    }
     recipe = Recipe(encoder=Part(encoder, options), decoder=decoder, fit=replace(FIT, accumulate=accumulate))
     with seeded(3):
         language_model = LanguageModel(view.vocab, AWDLSTM(len(view.vocab), embedding=8, hidden=6, layers=2))
-    made = {"relevance": relate(view, recipe.relate), "language_model": language_model}
-    given = Given(view.vocab, view.codes, view.codebook, view.label_shares(), **made)
+    given = Given(view.vocab, view.codes, view.codebook, view.label_shares(), language_model=language_model, **made)
     runtime = Runtime[ClassifierEpoch](saved, together=together)
     choosing = held_out(corpus, Role.CHOOSE, view.codes)
     fitted = fit_classifier(view, choosing, recipe, given, gold=gold_codes(corpus, Role.CHOOSE), runtime=runtime)
     return about(fitted.classifier, [epoch.loss for epoch in fitted.history])
+
+
+def tiny_transformer() -> Transformer:
+    """A BERT of random weights and sub-words of its own, dropout on (Hugging Face's tenth)."""
+    cutter = train_wordpiece([note.text for note in notes_of(50)], size=120)
+    config = new_config(len(cutter), hidden=16, layers=2, heads=2, positions=64)
+    with seeded(4):
+        return Transformer(config, cutter, network_of(config, {}).state_dict())
 
 
 def language_model_of(accumulate: int, runtime: Runtime[LanguageModelEpoch]) -> dict[str, Any]:
@@ -95,7 +108,7 @@ def about(model: nn.Module, losses: list[float]) -> dict[str, Any]:
     for tensor in model.state_dict().values():
         weights.update(tensor.numpy().tobytes())
     flat = torch.cat([tensor.double().flatten() for tensor in model.state_dict().values()])
-    return {"weights": weights.hexdigest(), "losses": losses, "sum": float(flat.abs().sum())}
+    return {"weights": weights.hexdigest(), "losses": losses, "flat": flat.tolist()}
 
 
 def arranged(together: Together, out: Path) -> Together:

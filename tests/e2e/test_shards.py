@@ -134,7 +134,7 @@ def test_a_file_of_somebody_else_is_not_taken_for_the_ledger(coder: str, shards:
 
 def test_a_bad_note_leaves_other_shards_and_names_its_own(coder: str, shards: Path, tmp_path: Path) -> None:
     (shards / "part4.jsonl").write_text(lines([Note("a", "signc1x"), Note("a", "signc2x")]))
-    with pytest.raises(InputError, match="two notes have the id 'a'"):
+    with pytest.raises(InputError, match="part4.jsonl: two notes have the id 'a'"):
         coded(coder, shards, tmp_path / "out")
     assert sorted(file.name for file in (tmp_path / "out").glob("part*")) == [f"part{n}.jsonl" for n in range(4)]
     done = coded(coder, shards, tmp_path / "out", Coding(skip_bad=True))

@@ -23,7 +23,7 @@ from plant.steps.log import TrainingLog
 from plant.store.artifact import read_manifest
 from plant.studies.fittings import Cost, Fitting
 from plant.studies.processes import Spent
-from plant.studies.running import Call, last_words, minutes_left, minutes_spent
+from plant.studies.running import Call, gigabytes_of, last_words, minutes_left, minutes_spent
 from plant.studies.study import Study, recipes_of, study
 from plant.studies.tables import write_study
 from plant.train.history import ClassifierEpoch
@@ -80,6 +80,15 @@ def study_often(folder: Path, seed: int, together: Any, failed: "multiprocessing
             assert not found.failed, last_words(out / f"plant-bow-seed{seed}")
         except BaseException as error:
             failed.put(repr(error))
+
+
+def test_a_run_asks_for_the_memory_that_its_recipe_took(tmp_path: Path) -> None:
+    """With another seed and a fifth more; of a recipe that nobody ran, four gigabytes."""
+    runs = [(Fitting(name, seed, tmp_path / f"{name}-{seed}"), ()) for seed in (1, 2) for name in ("small", "new")]
+    (tmp_path / "small-1").mkdir()
+    (tmp_path / "small-1" / "cost.json").write_text(json.dumps({"minutes": 1, "peak_megabytes": 500, "parameters": 9}))
+    assert [gigabytes_of(runs, [run]) for run in runs] == pytest.approx([0.6, 4.0, 0.6, 4.0])
+    assert gigabytes_of(runs, runs) == 4.0
 
 
 @pytest.mark.slow

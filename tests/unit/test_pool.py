@@ -5,12 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from plant.cli.main import main
+from plant.cli.study import _pool_beside
 from plant.cluster.local import Local
+from plant.cluster.on_ray import OnRay
 from plant.cluster.pool import Call, Here, Needs, Pool, pool_of
 from plant.cluster.told import WorkerError, told
 from plant.errors import InputError, RecipeError
@@ -146,6 +151,86 @@ def test_absent_ray_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"--cluster needs Ray: pip install 'plant-xmtc\[cluster\]'"), pool_of("auto"):
         pass
+
+
+def test_no_verb_imports_ray() -> None:
+    program = (
+        "import sys, pkgutil, importlib, plant.cli, plant.cluster\n"
+        "for room in (plant.cli, plant.cluster):\n"
+        "    for found in pkgutil.iter_modules(room.__path__, room.__name__ + '.'):\n"
+        "        importlib.import_module(found.name)\n"
+        "print([name for name in sys.modules if name.partition('.')[0] == 'ray'])"
+    )
+    said: Any = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+def test_the_environment_alone_starts_no_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study that nobody asked to part needs no cluster, whatever the environment names."""
+    monkeypatch.setenv("PLANT_CLUSTER", "127.0.0.1:1")
+    with _pool_beside(Namespace(workers=None, cluster=""), tmp_path) as pool:
+        assert pool is None
+
+
+@pytest.mark.parametrize("words", [["study", "--corpus", "demo"], ["tune", "demo", "--range", "tfidf.cost=1..2"]])
+def test_an_address_is_no_folder_of_this_machine(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A study at an address left its logs in a folder `s3:`."""
+    monkeypatch.chdir(tmp_path)
+    for more in (["--out", "s3://bucket/study"], ["--out", "here"]):
+        if more[1] == "here":
+            words = ["s3://bucket/notes" if word == "demo" else word for word in words]
+        with pytest.raises(SystemExit, match="2"):
+            main([*words, *more])
+        assert "of this machine, copy" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def node(alive: bool = True, **resources: float) -> dict[str, Any]:
+    return {"Alive": alive, "Resources": resources}
+
+
+def on(*nodes: dict[str, Any]) -> OnRay:
+    return OnRay(SimpleNamespace(nodes=lambda: list(nodes)))
+
+
+def test_a_cluster_has_room_where_a_node_that_lives_has_cores_and_memory() -> None:
+    """Cores of one node and memory of another are no place."""
+    nodes = [node(CPU=4.0, memory=3.5e9), node(CPU=1.0, memory=9e9), node(memory=9e9), node(False, CPU=8.0, memory=9e9)]
+    assert on(*nodes).places(Needs(gigabytes=1.0)) == 3 + 1
+    assert on(*nodes).places(Needs(cpus=2.0, gigabytes=0.0)) == 2
+
+
+def test_a_cluster_without_room_is_told_and_not_waited_for() -> None:
+    with pytest.raises(InputError, match=r"no node of the cluster has room for a worker \(1 cores, 4 GB\)"):
+        list(on(node(CPU=2.0, memory=3e9)).each(Call(square), [1], needs=Needs(gigabytes=4.0)))
+    assert list(on(node()).each(Call(square), [])) == []
+
+
+class _Errors(SimpleNamespace):
+    """The kinds of errors that Ray has, as far as they are told apart."""
+
+    class RayError(Exception): ...
+
+    class RayTaskError(RayError): ...
+
+    class NodeDiedError(RayError): ...
+
+    class TaskUnschedulableError(RayError): ...
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(_Errors.RayTaskError, "node n cannot load this plant"), (TimeoutError, r"node n does not answer \(TimeoutError")],
+)
+def test_a_node_that_cannot_be_used_is_named(error: type[Exception], said: str) -> None:
+    def get(reference: Any, timeout: float) -> None:
+        raise error("the text of a note")
+
+    with pytest.raises(InputError, match=said) as found:
+        OnRay(SimpleNamespace(get=get, exceptions=_Errors))._heard("n", None)
+    assert "note" not in str(found.value)
 
 
 def test_no_pool_of_this_machine_imports_ray_or_torch() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plant.errors import InputError, quoted_path
 from plant.recipe.reading import load_recipe
 from plant.recipe.schema import Recipe
+from plant.store.remote import address_of, is_remote
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -56,6 +57,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 def check_source(name: str) -> None:
     """Refuse notes that are not there, before anything heavy is imported."""
+    if is_remote(name):
+        raise InputError(f"{address_of(name)}: this command reads notes of this machine, copy them here")
     if name != "demo" and not Path(name).exists():
         raise InputError(f"there is no file or folder {quoted_path(Path(name))!r} ('demo' is the embedded corpus)")
 
@@ -67,6 +70,11 @@ def add_pool_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", default="", metavar="ADDRESS",
                         help="work on the machines of a Ray cluster: auto (the one that runs here), host:port or "
                         "ray://host:port; by itself $PLANT_CLUSTER")  # fmt: skip
+
+
+def works_apart(arguments: argparse.Namespace) -> bool:
+    """Whether somebody asked for other processes than this one; the environment alone asks for none."""
+    return arguments.workers is not None or bool(arguments.cluster)
 
 
 def chosen_pool(arguments: argparse.Namespace) -> "AbstractContextManager[Pool]":

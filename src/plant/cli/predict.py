@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.cli.console import cut_sentence, progress, say
-from plant.cli.options import add_pool_options, chosen_pool
+from plant.cli.options import add_pool_options, chosen_pool, works_apart
 from plant.cluster.coding import Coding, Cut, coded, opened_coder
 from plant.errors import InputError, unknown
 from plant.formats.tables import KINDS, check_kind
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.no_evidence and (arguments.cues or arguments.heed_cues):
         raise InputError("--cues and --heed-cues look around evidence: leave --no-evidence out")
     check_explainer(arguments.explainer)
-    if is_many(arguments.notes) or arguments.workers is not None or arguments.cluster:
+    if is_many(arguments.notes) or works_apart(arguments):
         _run_shards(arguments)
     else:
         _run_one(arguments, *arguments.notes)

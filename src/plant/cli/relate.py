@@ -1,10 +1,11 @@
 """`plant relate`: mutual information between words and codes."""
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 
 from plant.cli.console import announce, progress, say
-from plant.cli.options import add_pool_options, add_recipe_options, chosen_pool, chosen_recipe
+from plant.cli.options import add_pool_options, add_recipe_options, chosen_pool, chosen_recipe, works_apart
 from plant.errors import InputError
 from plant.store.artifact import check_apart, read_manifest
 
@@ -42,9 +43,8 @@ def _relate(arguments: argparse.Namespace) -> None:
     from plant.steps.single import made_at, opened_corpus, opened_shards
 
     recipe, out = chosen_recipe(arguments), Path(arguments.out)
-    apart = arguments.workers is not None or bool(arguments.cluster)
-    with chosen_pool(arguments) as pool, progress() as tell:
-        find = by_workers(pool, out) if apart else None
+    with chosen_pool(arguments) if works_apart(arguments) else nullcontext() as pool, progress() as tell:
+        find = None if pool is None else by_workers(pool, out)
         if len(arguments.corpora) > 1:
             given, step = opened_shards(arguments.corpora), relate_shards_step(find)
         else:

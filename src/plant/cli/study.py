@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.cli.console import print_table, say
-from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool
+from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool, works_apart
 from plant.errors import InputError, quoted_path
 from plant.store.artifact import check_apart
+from plant.store.temporary import check_here
 
 if TYPE_CHECKING:
     from plant.cluster.pool import Pool
@@ -41,7 +42,9 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.recipe.reading import load_recipe
 
     check_source(arguments.corpus)
-    check_apart(arguments.out, [arguments.corpus])
+    for written in filter(None, (arguments.out, arguments.keep)):
+        check_apart(written, [arguments.corpus])
+        check_here(Path(written))
     check_notes(arguments.corpus)
     for name in _named(arguments.recipes) if arguments.recipes else ():
         load_recipe(name)  # what is wrong is told before torch is there
@@ -106,11 +109,12 @@ def _study_recipes(arguments: argparse.Namespace) -> None:
 @contextmanager
 def _pool_beside(arguments: argparse.Namespace, out: Path) -> Iterator["Pool | None"]:
     """Where runs are fitted side by side; None where they follow each other."""
+    if not works_apart(arguments):
+        yield None
+        return
     with chosen_pool(arguments) as pool:
-        apart = arguments.workers is not None or bool(arguments.cluster)
-        if apart:
-            pool.check_sees(out)
-        yield pool if apart else None
+        pool.check_sees(out)
+        yield pool
 
 
 def _kept(arguments: argparse.Namespace) -> Path | None:

@@ -41,8 +41,11 @@ def start_together(
     from plant.cluster.training import train_on_ray
 
     quiet = argparse.Namespace(**{**vars(arguments), "workers": None, "cluster": "", "mlflow": ""})
-    say("training on the cluster: its logs are Ray's")
-    train_on_ray(Call(part, (quiet,)), address, workers=arguments.workers, most=most, room=room)
+
+    def began() -> None:
+        say("training on the cluster: its logs are Ray's")
+
+    train_on_ray(Call(part, (quiet,)), address, workers=arguments.workers, most=most, room=room, began=began)
 
 
 def check_workers(arguments: argparse.Namespace) -> None:

@@ -1,12 +1,21 @@
 """`plant tune`: look for better knobs of a recipe, judged by the choosing notes."""
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 
 from plant.cli.console import print_table, progress, say
-from plant.cli.options import add_plan_options, add_pool_options, add_recipe_options, check_source, chosen_pool
+from plant.cli.options import (
+    add_plan_options,
+    add_pool_options,
+    add_recipe_options,
+    check_source,
+    chosen_pool,
+    works_apart,
+)
 from plant.cli.prepare import add_source_options, request_of
 from plant.errors import InputError
+from plant.store.temporary import check_here
 
 AT_ONCE = 4  # sets of knobs that are drawn at a time on a cluster, where --workers does not say how many
 
@@ -27,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     check_source(arguments.source_path)
+    check_here(Path(arguments.out))
     from plant.cluster.tune import by_workers
     from plant.data.store import load_corpus
     from plant.evaluate.measures.table import measure
@@ -39,11 +49,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"--trials {arguments.trials}: a number of at least 1")
     out, knobs = Path(arguments.out), [read_knob(text) for text in arguments.ranges]
     check_apart(out, [arguments.source_path])
-    recipe, apart = load_recipe(arguments.recipe, arguments.overrides), bool(arguments.workers or arguments.cluster)
+    recipe = load_recipe(arguments.recipe, arguments.overrides)
     for changes in zip(*(knob.ends for knob in knobs), strict=True):  # told before anything is read and fitted
         load_recipe(arguments.recipe, [*arguments.overrides, *changes])
     measure(arguments.measure)
-    with chosen_pool(arguments) as pool, progress() as tell:
+    with chosen_pool(arguments) if works_apart(arguments) else nullcontext() as pool, progress() as tell:
         made = prepare_once(request_of(arguments), out / "corpus", recipe, progress=tell)
         about = Search(arguments.recipe, out.resolve(), made.manifest.digest, arguments.measure)
         found = tune(
@@ -57,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
             measure=arguments.measure,
             seed=arguments.draw,
             progress=tell,
-            judge=by_workers(pool, out / "corpus", about) if apart else None,
+            judge=None if pool is None else by_workers(pool, out / "corpus", about),
             at_once=arguments.workers or AT_ONCE,
         )
     print_table(["knob", "value"], [change.split("=", 1) for change in found.best])

@@ -78,7 +78,8 @@ class OnRay:
             running[actor.do.remote(items[number])] = number, actor
 
         try:
-            for _ in range(min(len(items), self.workers or self.places(needs))):
+            room = self.checked_places(needs) if items else 0
+            for _ in range(min(len(items), self.workers or room)):
                 employ(self._actor(work, needs))
             while running:
                 done, _ = ray.wait(list(running), num_returns=1)
@@ -123,9 +124,19 @@ class OnRay:
                 raise InputError(f"node {name} has {said}: install the same everywhere")
 
     def places(self, needs: Needs = PLAIN) -> int:
-        """How many workers the cluster has room for."""
-        cpus = float(self.ray.cluster_resources().get("CPU", 1.0))
-        return max(1, int(cpus / max(needs.cpus, 0.01)))
+        """How many workers the nodes have room for, whoever uses them now."""
+        return sum(_places(node["Resources"], needs) for node in self.ray.nodes() if node["Alive"])
+
+    def checked_places(self, needs: Needs = PLAIN) -> int:
+        """The same, but none is refused: Ray would wait for ever for a node that has so much."""
+        if found := self.places(needs):
+            return found
+        wanted = {"cores": needs.cpus, "GPUs": needs.gpus, "GB": needs.gigabytes}
+        amounts = ", ".join(f"{amount:.3g} {what}" for what, amount in wanted.items() if amount)
+        raise InputError(
+            f"no node of the cluster has room for a worker ({amounts}): "
+            "start one that has (ray start --address HEAD --num-cpus N --memory BYTES)"
+        )
 
     def _actor(self, work: Call, needs: Needs) -> Any:
         options = {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": int(needs.gigabytes * 1e9)}
@@ -152,18 +163,22 @@ class OnRay:
             for node in nodes
         ]
         names = [f"{node['NodeManagerAddress']} ({node['NodeID'][:8]})" for node in nodes]
-        answers = {name: self._heard(reference) for name, reference in zip(names, asked, strict=True)}
+        answers = {name: self._heard(name, reference) for name, reference in zip(names, asked, strict=True)}
         return {name: answer.value() for name, answer in answers.items() if answer is not None}
 
-    def _heard(self, reference: Any) -> Told | None:
+    def _heard(self, name: str, reference: Any) -> Told | None:
         """What a node answers; None where it is gone: one that has just died is listed as alive for a while."""
         errors = self.ray.exceptions
         try:
             return self.ray.get(reference, timeout=PATIENCE)
         except (errors.TaskUnschedulableError, errors.NodeDiedError):
             return None
+        except errors.RayTaskError as error:  # ours tell what goes wrong, so it was never begun
+            raise InputError(
+                f"node {name} cannot load this plant: install the same there, and start Ray from where it is installed"
+            ) from error
         except (errors.RayError, TimeoutError) as error:
-            raise InputError(f"a node of the cluster does not answer ({type(error).__name__})") from error
+            raise InputError(f"node {name} does not answer ({type(error).__name__})") from error
 
 
 class _Actor:
@@ -182,6 +197,12 @@ class _Actor:
                 return ready
             self.made = (ready.result,)
         return told(self.work, *self.made, item)
+
+
+def _places(resources: Mapping[str, float], needs: Needs) -> int:
+    """How many workers one node has room for; of memory as of cores, since a worker is never on two nodes."""
+    wanted = {"CPU": needs.cpus, "GPU": needs.gpus, "memory": needs.gigabytes * 1e9}
+    return min(int(resources.get(name, 0.0) / amount) for name, amount in wanted.items() if amount)
 
 
 def _called(call: Call) -> Told:

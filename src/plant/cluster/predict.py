@@ -8,7 +8,7 @@ import glob
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -24,7 +24,7 @@ from plant.formats.written import SUFFIXES, write_coded
 from plant.store.artifact import atomic_file, check_apart, file_digest, made_folder, read_manifest
 from plant.store.keeper import digest_of
 from plant.store.remote import address_of, is_remote, local_file, opened
-from plant.types import Progress, silent
+from plant.types import Note, Progress, silent
 
 if TYPE_CHECKING:
     from plant.coder import Coder
@@ -196,6 +196,7 @@ def _predict_file(worker: OpenedCoder, shard: Shard, notes: Path) -> tuple[Line,
         id_column=coding.id_column,
         skipped=(lambda number, why: skipped.append((number, why))) if coding.skip_bad else None,
     )
+    texts = _naming(shard, texts)
     fitted = worker.coder.fitted
     cut = Cut(fitted.recipe.prepare)
     with atomic_file(out) as temporary:
@@ -209,6 +210,16 @@ def _predict_file(worker: OpenedCoder, shard: Shard, notes: Path) -> tuple[Line,
         digest = file_digest(temporary)
     about = (shard.name, out.name, count, shard.made_from, source, digest)
     return Line(*about, tokens_cut=cut.tokens, notes_cut=cut.notes, skipped=tuple(skipped)), True
+
+
+def _naming(shard: Shard, notes: Iterator[Note]) -> Iterator[Note]:
+    """The same notes; an error that names no file says of which of many shards it speaks."""
+    try:
+        yield from notes
+    except InputError as error:
+        if Path(shard.notes).name in str(error):
+            raise
+        raise InputError(f"{quoted_path(shard.notes)}: {error}") from error
 
 
 def _is_done(shard: Shard, listed: Line, source: str) -> bool:

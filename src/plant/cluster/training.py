@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import plant.errors
 from plant.cluster.launch import RESTARTS
 from plant.cluster.on_ray import OnRay, on_ray
-from plant.cluster.pool import Call
+from plant.cluster.pool import Call, Needs
 from plant.cluster.told import Told, told
 from plant.errors import InputError, PlantError
 from plant.store.artifact import atomic_file, made_folder
@@ -17,10 +18,13 @@ from plant.store.temporary import temporary_folder
 
 KEPT = "ray-train"  # what Ray keeps of its own accord, as long as it works
 WORDS = "said.json"  # what a process said that a user can mend: it is not tried again
+ONE = Needs(gigabytes=0.0)  # what a process takes of a node: a core; how much memory, nobody knows before
 PATIENCE = 1800  # seconds for the slowest process, as of `ranked`
 
 
-def train_on_ray(part: Call, address: str, *, workers: int | None, most: int, room: Path) -> None:
+def train_on_ray(
+    part: Call, address: str, *, workers: int | None, most: int, room: Path, began: Callable[[], None] = lambda: None
+) -> None:
     """Let `part` be carried out by each of so many processes of a cluster; a killed one starts all again.
 
     Results come from folders that all nodes see, `room` among them; nothing else comes back but what a user can mend.
@@ -29,18 +33,25 @@ def train_on_ray(part: Call, address: str, *, workers: int | None, most: int, ro
         raise InputError("processes that train together are started from a node of the cluster: --cluster auto")
     with on_ray(address, workers=workers) as pool, made_folder(room), temporary_folder(room / "training") as place:
         pool.check_sees(place)
-        words = place.resolve() / WORDS
-        _fit(pool, part, workers or min(most, pool.places()), words)
+        words, processes = place.resolve() / WORDS, _processes(pool, workers, most)
+        began()
+        _fit(pool, part, processes, words)
         if words.is_file():
             Told(**json.loads(words.read_text(encoding="utf-8"))).value()
+
+
+def _processes(pool: OnRay, workers: int | None, most: int) -> int:
+    """How many train: as many as are asked for, or as there is room for and can share the work."""
+    room = pool.checked_places(ONE)
+    if workers is not None and workers > room:
+        raise InputError(f"the cluster has room for {room} processes of one core, not for {workers}: take fewer")
+    return workers or min(most, room)
 
 
 def _fit(pool: OnRay, part: Call, processes: int, words: Path) -> None:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    if processes > (room := pool.places()):
-        raise InputError(f"the cluster has room for {room} processes of one core, not for {processes}: take fewer")
     gpus = float(pool.ray.cluster_resources().get("GPU", 0.0)) >= processes
     trainer = TorchTrainer(
         one_process,

@@ -79,7 +79,7 @@ def run(
         device=device,
         log=TrainingLog(out / "training.jsonl", events).write,
         progress=progress,
-        facts={"name": name, "splits": made.manifest.facts["split_manifest"]},
+        facts={"name": name, "splits": made.manifest.facts["split_manifest"], **_trained_by(together)},
         processes=processes or cores(),
         together=together,
     )
@@ -124,6 +124,13 @@ def assist(
 
 def _corpus_folder(request: Request, recipe: Recipe, out: Path, shared: Path | None) -> Path:
     return shared / named_by("corpus", inputs_of(request, recipe)) if shared else out / "corpus"
+
+
+def _trained_by(together: "Together | None") -> dict[str, Any]:
+    """Who shared the training, for people who ask why a bit differs; told where it was not one process alone."""
+    if together is None or together.size == 1:
+        return {}
+    return {"trained_by": {"processes": together.size, "share": "labels" if together.by_labels else "notes"}}
 
 
 def _check_decided(together: "Together | None") -> None:

@@ -24,7 +24,7 @@ TEMPORARY = re.compile(r"\..+\.tmp(\.[a-z]+)?")
 @contextmanager
 def temporary_file(target: Path) -> Iterator[Path]:
     """An empty file beside `target`, which is gone when the block ends unless it was moved."""
-    _check_here(target)
+    check_here(target)
     sweep(target)
     handle, name = tempfile.mkstemp(prefix=_prefix(target), suffix=".tmp", dir=target.parent)
     os.close(handle)
@@ -37,7 +37,7 @@ def temporary_file(target: Path) -> Iterator[Path]:
 @contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
     """An empty folder beside `target`, which is gone with all it holds when the block ends unless it was moved."""
-    _check_here(target)
+    check_here(target)
     sweep(target)
     folder = Path(tempfile.mkdtemp(prefix=_prefix(target), suffix=".tmp", dir=target.parent))
     try:
@@ -46,8 +46,8 @@ def temporary_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_here(target: Path) -> None:
-    """Refuse an object store where files grow in place: its objects cannot."""
+def check_here(target: Path) -> None:
+    """Refuse an object store where files grow in place: its objects cannot, and a path would be a folder `s3:`."""
     if is_remote(target):
         raise InputError(
             f"{address_of(target)}: this command works in folders of this machine, copy what it made there"

@@ -17,6 +17,7 @@ from plant.studies.processes import Spent, in_own_process
 
 TRACEBACK = "Traceback (most recent call last):"
 SPENT = "spent.json"
+SPARE, UNKNOWN = 1.2, 4.0  # times the peak of an earlier run; gigabytes where there was none
 
 Call = Callable[[Sequence[str], Path], Spent | None]
 """Called as `call(arguments, log)`: runs `plant` with these; what it used, None if it failed."""
@@ -62,7 +63,7 @@ def _fit_beside(runs: Runs, kept: Kept, say: Callable[[str], None], *, pool: Poo
     costs: dict[Fitting, Cost] = {}
     work = cluster.Call(run_apart, (os.getcwd(),))
     for some in (runs[:1], runs[1:]):
-        for number, cost in pool.each(work, some):
+        for number, cost in pool.each(work, some, needs=cluster.Needs(gigabytes=gigabytes_of(runs, some))):
             fitting = some[number][0]
             if cost is None:
                 say(f"{fitting} failed: {last_words(fitting.folder)}")
@@ -71,6 +72,15 @@ def _fit_beside(runs: Runs, kept: Kept, say: Callable[[str], None], *, pool: Poo
             kept.put(fitting, cost)
             say(f"{len(costs)} of {len(runs)}: {fitting}, beside others {told_cost(cost)}")
     return costs
+
+
+def gigabytes_of(runs: Runs, some: Runs) -> float:
+    """What the largest of some runs takes: what its recipe took with any seed and a fifth, otherwise four."""
+    peaks: dict[str, float] = {}
+    for fitting, _ in runs:
+        if cost := _cost(fitting.folder):
+            peaks[fitting.name] = max(peaks.get(fitting.name, 0.0), cost.peak_megabytes / 1e3 * SPARE)
+    return max((peaks.get(fitting.name, UNKNOWN) for fitting, _ in some), default=UNKNOWN)
 
 
 def told_cost(cost: Cost) -> str:

@@ -6,6 +6,8 @@ sums of floats have more than one order, unless they are `exact`.
 """
 
 import os
+import socket
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -204,8 +206,8 @@ def ranked(device: str = "cpu", *, exact: bool = False, by_labels: bool = False)
         yield ALONE
         return
     _check_restarts()
-    if os.environ.get("MASTER_ADDR", "") in LOOPBACK:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # in containers the host's name often leads nowhere
+    if interface := interface_to(os.environ.get("MASTER_ADDR", "")):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)  # in containers the host's name often leads nowhere
     mine = not distributed.is_initialized()
     if mine:
         distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
@@ -214,6 +216,30 @@ def ranked(device: str = "cpu", *, exact: bool = False, by_labels: bool = False)
     finally:
         if mine:
             distributed.destroy_process_group()
+
+
+def interface_to(host: str) -> str:
+    """The network interface by which this machine reaches a host; empty where that cannot be told, and gloo guesses."""
+    if host in LOOPBACK:
+        return "lo"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        try:
+            found.connect((host, 9))  # of a datagram: nothing is sent
+        except OSError:
+            return ""
+        mine = found.getsockname()[0]
+        return next((name for _, name in socket.if_nameindex() if _address(found, name) == mine), "")
+
+
+def _address(opened: socket.socket, interface: str) -> str:
+    """The address of an interface, as Linux tells it."""
+    import fcntl
+
+    try:
+        told = fcntl.ioctl(opened.fileno(), 0x8915, struct.pack("256s", interface.encode()[:15]))  # SIOCGIFADDR
+    except OSError:  # it has none
+        return ""
+    return socket.inet_ntoa(told[20:24])
 
 
 def _check_restarts() -> None:
