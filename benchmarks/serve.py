@@ -32,7 +32,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from plant.cli.console import print_table
-from plant.cli.serve import ONE_THREAD
+from plant.cli.main import ONE_THREAD
 from plant.data.sources.demo import demo_notes
 from plant.serve.app import new_app, new_desk
 from plant.serve.catalogue import Catalogue

@@ -40,6 +40,10 @@ VERBS = {
 COMPILED = (
     "demo", "prepare", "relate", "rank", "pretrain", "run", "predict", "explain", "study", "tune", "codes", "serve"
 )  # fmt: skip
+READING = ("predict", "explain", "serve")
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""For numpy where notes are read: the products of one note are too small to be shared, and a second thread spent as
+much as the first one, waiting."""
 MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",
                 "bad allocation", "std::bad_alloc")  # fmt: skip
 
@@ -50,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # before torch starts its threads: on a machine with other work, threads that spin while they wait cost 20 times
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in READING and "numpy" not in sys.modules:  # which reads it once, when it is imported
+        os.environ.update({**ONE_THREAD, **os.environ})
     try:
         _check_streams()
         _run(words)

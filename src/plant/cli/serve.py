@@ -3,7 +3,6 @@
 import argparse
 import getpass
 import json
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
     from plant.serve.store import Store
     from plant.serve.trail import Who
 
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""For numpy, which reads it when it is first imported.
-
-The products of one note are too small to be shared: a second thread spent more than all of the coder, waiting.
-"""
 DEMO = "demo"
 DEMO_NOTES = 40
 
@@ -132,7 +126,6 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    os.environ.update({**ONE_THREAD, **os.environ})
     from plant.serve.app import new_app, new_desk
     from plant.serve.limits import Limits
     from plant.serve.reader import open_reader
