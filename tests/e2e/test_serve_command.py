@@ -101,13 +101,17 @@ def test_a_desk_answers_ends_on_a_signal_and_exports_what_was_decided(coder: Pat
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir() or os.cpu_count() == 1, reason="threads are counted by Linux")
+@pytest.mark.parametrize("verb", ["serve", "predict", "explain"])
 @pytest.mark.parametrize(("told", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
-def test_numpy_takes_one_thread_unless_it_is_told_otherwise(told: dict[str, str], threads: str, tmp_path: Path) -> None:
+def test_numpy_takes_one_thread_unless_it_is_told_otherwise(
+    verb: str, told: dict[str, str], threads: str, tmp_path: Path
+) -> None:
     script = (
         "import atexit, os; atexit.register(lambda: print(len(os.listdir('/proc/self/task')))); "
         "from plant.cli.main import main; main()"
     )
-    words = [sys.executable, "-c", script, "serve", str(tmp_path), "--seconds", "0"]  # refused once all is imported
+    further = ["--seconds", "0"] if verb == "serve" else ["none.txt"]  # refused once all is imported
+    words = [sys.executable, "-c", script, verb, str(tmp_path), *further]
     plain = {name: value for name, value in ENVIRONMENT.items() if not name.endswith("_NUM_THREADS")}
     ended = subprocess.run(words, capture_output=True, text=True, env={**plain, **told}, check=False)
     assert (ended.returncode, ended.stdout.strip()) == (2, threads), ended.stderr
