@@ -1,5 +1,6 @@
 """Code books in tables and JSON lines."""
 
+import gzip
 import os
 from pathlib import Path
 
@@ -141,3 +142,9 @@ def test_code_files_of_the_corpora_are_read_and_agree_with_our_hierarchy(name: s
 def test_a_codebook_of_official_names_survives_json_lines() -> None:
     book = codebook_for(["250.00", "96.71", "V15.82"], "icd9")
     assert codebook_from_jsonl(codebook_to_jsonl(book)) == book
+
+
+def test_a_packed_table_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "codes.tsv.gz").write_bytes(gzip.compress(b"code\tdescription\nI10\tHypertension\n"))
+    with pytest.raises(InputError, match=r"codes\.tsv\.gz.* is gzipped: unpack it first"):
+        read_codebook(tmp_path / "codes.tsv.gz")

@@ -12,6 +12,7 @@ from plant.codes.codebook import CodeBook
 from plant.errors import ArtifactError, InputError, quoted, quoted_columns, quoted_path
 
 SYNONYM_SEPARATOR = "|"
+GZIP_MARK = b"\x1f\x8b"
 COLUMNS = "code, description, parent, synonyms (the last two may be missing, synonyms are separated by |)"
 
 
@@ -104,6 +105,8 @@ def _decoded(path: Path) -> str:
         raise InputError(f"cannot read the code file {quoted_path(path)}: {error.strerror}") from error
     except ValueError as error:  # a path cannot hold every character
         raise InputError("the name of the code file is none that a file can have") from error
+    if content.startswith(GZIP_MARK):
+        raise InputError(f"{quoted_path(path)} is gzipped: unpack it first")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
