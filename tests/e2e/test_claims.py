@@ -20,6 +20,7 @@ from plant.studies.claims import (
     Settings,
     ablation_findings,
     low_shot_findings,
+    low_shot_settled,
     overfit_findings,
     rarest,
 )
@@ -212,6 +213,13 @@ def test_overfitting_is_said_by_the_least_loss_and_the_last() -> None:
     assert overfit_findings(rows) == [
         "a: the loss of choosing notes is least after epoch 2 (2.000) and 2.00 times that after epoch 3"
     ]
+
+
+def test_seeds_whose_draws_leave_a_note_more_stand_at_one_point_of_the_curve() -> None:
+    """Otherwise the last point of the twin's curve is that of one seed alone, and the factor is reckoned from it."""
+    counted = [("few", 1, 25), ("few", 2, 25), ("all", 1, 458), ("all", 2, 459)]
+    rows = [{"variant": name, "seed": seed, "notes": notes} for name, seed, notes in counted]
+    assert [row["notes"] for row in low_shot_settled(rows)] == [25, 25, 458, 458]
 
 
 def test_two_variants_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def prove(
     variants = claim.variants(settings)
     fit = partial(rows_of_variants, variants, seeds, notes, out, claim.rows, overrides=changes)
     rows, failed = fit(say=say, call=call, pool=pool, keep=keep)
-    return Findings(claim, [dict(row) for row in rows], command_of(claim, settings, seeds, notes, overrides), failed)
+    return Findings(claim, claim.settled(rows), command_of(claim, settings, seeds, notes, overrides), failed)
 
 
 def command_of(claim: Claim, settings: Settings, seeds: Sequence[int], notes: Notes, overrides: Sequence[str]) -> str:
