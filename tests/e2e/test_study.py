@@ -2,6 +2,7 @@
 
 import csv
 import fcntl
+import gzip
 import json
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ import pytest
 
 from plant.cli.main import main
 from plant.cluster.local import Local
+from plant.data.sources import open_source
 from plant.errors import InputError, RecipeError
 from plant.recipe.reading import named_recipes
 from plant.steps.log import TrainingLog
@@ -152,6 +154,15 @@ def test_a_study_goes_on_from_what_was_kept_where_its_runs_are_gone(folder: Path
     again = study(RECIPES, SEEDS, source, PLAN, tmp_path / "bare", overrides=TINY, call=fails_to_run, keep=keep)
     assert again == kept == done
     assert not (tmp_path / "bare").exists()
+
+
+@pytest.mark.usefixtures("done")
+def test_what_was_kept_names_neither_notes_nor_codes(folder: Path, tmp_path: Path) -> None:
+    source, keep = str(folder / "notes.csv"), tmp_path / "kept"
+    study(RECIPES, SEEDS, source, PLAN, folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
+    files = [gzip.decompress(path.read_bytes()).decode() for path in keep.iterdir()]
+    names = {name for note in open_source(source).notes() for name in (note.id, *note.codes)}
+    assert not [name for name in names if any(f'"{name}"' in file for file in files)]
 
 
 def test_what_was_kept_of_something_else_is_fitted_anew(folder: Path, done: Study, tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
-"""What became of every note's codes, with the names of both: all that comparing systems asks, as JSON too."""
+"""What became of every note's codes, with the names of both: all that comparing systems asks, as JSON too.
 
-from collections.abc import Mapping, Sequence
+JSON names neither notes nor codes but by digests: enough to lay runs on the same notes side by side.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,13 +32,16 @@ def result_of(scored: Scored) -> Result:
 
 
 def result_as_json(result: Result) -> dict[str, Any]:
-    """Gold codes of each document, their ranks (0: in no list), and accepted codes; no code that is neither."""
+    """Gold codes of each document, their ranks (0: in no list), and accepted codes; no code that is neither.
+
+    What documents and codes are called is told by digests, so that figures of notes may lie where notes may not.
+    """
     outcome, active = result.outcome, result.outcome.active
     gold, accepted = (np.searchsorted(active, lists.labels) for lists in (outcome.gold, outcome.accepted))
     ranks = np.where(outcome.ranks == UNRANKED, 0, outcome.ranks)
     return {
-        "documents": list(result.ids),
-        "codes": [result.codes[label] for label in active],
+        "documents": _digests(result.ids),
+        "codes": _digests(result.codes[label] for label in active),
         "fitted notes of codes": outcome.train_counts[active].tolist(),
         "fitted notes": outcome.train_documents,
         "gold": _rows(gold, outcome.gold),
@@ -44,7 +51,7 @@ def result_as_json(result: Result) -> dict[str, Any]:
 
 
 def result_from_json(found: Mapping[str, Any]) -> Result:
-    """The result that `result_as_json` told of."""
+    """The result that `result_as_json` told of, under digests of its names."""
     codes = tuple(found["codes"])
     ranks = np.array([rank for row in found["ranks"] for rank in row], np.int64)
     outcome = Outcome(
@@ -60,3 +67,7 @@ def result_from_json(found: Mapping[str, Any]) -> Result:
 
 def _rows(values: NDArray[np.integer], lists: Lists) -> Sequence[Sequence[int]]:
     return [part.tolist() for part in np.split(values, lists.starts[1:-1])]
+
+
+def _digests(names: Iterable[str]) -> list[str]:
+    return [hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12] for name in names]
