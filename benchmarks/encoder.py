@@ -1,8 +1,9 @@
-"""Training steps of the convolution's parts, on one thread: dropout by bytes, and states of looked-at positions only.
+"""Training steps of encoders' parts, on one thread: dropout by bytes, states of looked-at positions only, the GRU.
 
 `byte_dropout`: `nn.Dropout` against ours, forward and backward, on the states of a batch (16 notes of 730 words, 400
 numbers a word). `convolution_at`: the convolution of `plant-cnn` over all positions against the same at a random 59 %
-of them, the share that holds a listed word on CANTEMIST, forward and backward. CPU time, medians of turns.
+of them, the share that holds a listed word on CANTEMIST, forward and backward. `gru`: a layer of `nn.GRU` against ours
+on 8 notes of 200 to 600 words. CPU time, medians of turns.
 
     python benchmarks/encoder.py [--json] [--rounds 7]
 """
@@ -17,10 +18,12 @@ import torch
 from torch import nn
 
 from plant.nn.dropout import ByteDropout
+from plant.nn.gated import read_documents
 from plant.nn.layers import Convolution
 from plant.tensors import chosen_by
 
 NOTES, LENGTH, SIZE, FILTERS, KERNEL, SHARE, DROPPED = 16, 730, 200, 200, 5, 0.59, 0.3
+RECURRENT, READ = 100, (200, 250, 300, 350, 400, 450, 500, 600)  # words of vectors of 100
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -63,6 +66,20 @@ def convolutions(rounds: int) -> dict[str, float]:
     return ratio({name: lambda way=way: step(way) for name, way in ways.items()}, rounds)
 
 
+def recurrence(size: int, rounds: int) -> dict[str, float]:
+    layer, lengths = nn.GRU(RECURRENT, size, batch_first=True), torch.tensor(READ)
+    states = torch.randn(len(READ), max(READ), RECURRENT, requires_grad=True)
+
+    def step(way: Callable[[], torch.Tensor]) -> None:
+        found = way()
+        found.backward(torch.ones_like(found))
+        layer.zero_grad()
+        states.grad = None
+
+    ways = {"nn.GRU": lambda: layer(states)[0], "ours": lambda: read_documents(layer, states, lengths)}
+    return ratio({name: lambda way=way: step(way) for name, way in ways.items()}, rounds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
@@ -71,6 +88,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     found = {"byte_dropout": dropouts(arguments.rounds), "convolution_at": convolutions(arguments.rounds)}
+    found |= {f"gru of {size}": recurrence(size, arguments.rounds) for size in (32, 50, 100, 200)}
     rows = [f"{name}, {key:24} {value:9.2f}" for name, values in found.items() for key, value in values.items()]
     print(json.dumps(found) if arguments.json else "\n".join(rows))
 

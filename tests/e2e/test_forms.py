@@ -22,12 +22,14 @@ RECIPES = {
     "one note at a time": ("plant", *LSTM, "fit.batch=1", "fit.epochs=1"),
     "names too": ("plant-interaction", *CNN),
     "attention alone": ("caml-small",),
+    "a gru": ("bigru-small", "encoder.hidden=8"),
 }
 KERNELS = (
     "planting.inattention._keep", "planting.inattention._fill", "planting.pairs._two_layer_scores",
     "planting.pairs._two_layer_gradients", "planting.listed_step.loss_of", "planting.listed_step.evidence_of",
     "planting.listed_step.attention_of", "decoders.planted.fused_loss", "decoders.planted.fused_logits",
     "decoders.label_attention.fused_loss", "decoders.label_attention.fused_logits", "language.recurrence._read",
+    "gated._read", "gated._go_back",
 )  # fmt: skip
 
 

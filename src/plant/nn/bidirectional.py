@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from plant.nn.gated import has_kernel, read_documents
 from plant.nn.layers import without_padding
 
 
@@ -25,9 +26,23 @@ class Bidirectional(nn.Module):
     ) -> Float[Tensor, "batch time size"]:
         lengths = mask.sum(1)
         for ahead, back in zip(self.ahead, self.back, strict=True):
-            backwards = turned(back(turned(states, lengths))[0], lengths)
-            states = torch.cat([ahead(states)[0], backwards], dim=-1)
+            halves = _read(ahead, states, lengths), _read(back, states, lengths, from_end=True)
+            states = torch.cat(halves, dim=-1)
         return without_padding(states, mask)
+
+
+def _read(
+    layer: nn.Module,
+    states: Float[Tensor, "batch time input"],
+    lengths: Int[Tensor, "batch"],
+    *,
+    from_end: bool = False,
+) -> Float[Tensor, "batch time size"]:
+    if has_kernel(layer):
+        return read_documents(layer, states, lengths, from_end=from_end)
+    if not from_end:
+        return layer(states)[0]
+    return turned(layer(turned(states, lengths))[0], lengths)
 
 
 def turned(states: Float[Tensor, "batch time size"], lengths: Int[Tensor, "batch"]) -> Float[Tensor, "batch time size"]:
