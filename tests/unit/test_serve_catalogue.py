@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from plant.codes.codebook import CodeBook
 from plant.codes.icd import codebook_for
 from plant.serve.catalogue import VAGUE, Catalogue, bare, build_catalogue, catalogue_for, words_of
 
@@ -55,6 +56,15 @@ def test_a_search_takes_less_than_fifty_milliseconds(catalogue: Catalogue) -> No
             catalogue.search(query)
             times.append(time.thread_time() - started)
         assert min(times) < 0.05, query
+
+
+def test_nobody_waits_for_what_a_first_search_works_out() -> None:
+    fresh = catalogue_for(CodeBook("other", ("I10",), {"I10": "acute kidney failure"}), ["I10"])
+    ready = set(vars(fresh))
+    for query in (*QUERIES, "i1"):
+        fresh.search(query)
+    fresh.title("I10")
+    assert set(vars(fresh)) == ready
 
 
 @pytest.mark.parametrize("typed", ["N17.9", "n179", " n17.9 "])

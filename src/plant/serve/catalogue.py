@@ -213,7 +213,9 @@ def catalogue_for(book: CodeBook, known: Iterable[str]) -> Catalogue:
         own = book.names(code) or ("",)
         names[code] = tuple(dict.fromkeys((own[0], *own[1:], *names.get(code, ()))))
     built = build_catalogue(names, book.system, known=frozenset(known))
-    built.search("a0")  # what is worked out at the first search, before anyone waits for it
+    for query in ("a0", "a"):  # by code and by words: what a first search works out, before anyone waits for it
+        built.search(query)
+    _ = built.first_name
     return built
 
 
