@@ -201,6 +201,20 @@ def test_a_changed_cell_is_noticed() -> None:
         assert differences([right[0], ["caml", wrong, "2,100"]], [row]) == [("caml", "MAP", wrong)]
 
 
+def test_a_table_that_is_drawn_anew_shows_its_file(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    old = "| system | MAP | parameters |\n|---|---|---|\n| old | 1 | 2 |\n"
+    page.write_text(f"Above.\n\n<!-- table: tables/some.csv -->\n{old}\nBelow.\n")
+    one = {"system": "caml", "MAP mean": "0.58731", "MAP deviation": "0.0054", "MAP p": "0.01", "parameters": "2100"}
+    rows = [one, {**one, "system": "prior", "MAP deviation": "", "MAP p": ""}]
+    page.write_text(runpy.run_path(str(DOCS / "result_tables.py"))["redrawn"](page.read_text(), "some", rows))
+    ((name, table),) = tables_in(page)
+    assert (name, differences(table, rows)) == ("tables/some.csv", [])
+    assert table[1] == ["caml", "0.5873 ±0.0054 *", "2,100"]
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("Above.", "Below.")
+
+
 def test_the_walk_in_the_docs_is_the_walk_of_the_declared_steps() -> None:
     page = (ROOT / "docs" / "flow.md").read_text(encoding="utf-8")
     assert runpy.run_path(str(ROOT / "docs" / "flow_of_steps.py"))["updated"](page) == page
