@@ -150,6 +150,9 @@ def test_words_of_codes_and_of_notes_stand_beside_what_was_marked(source: Path) 
         assert row["marked"] in row["static"].split(", ")
         assert 0 < row["static, share marked"] <= 1
         assert row["learned"] == ""  # plant-cnn has none
+        assert "learned, share marked" not in row
+    assert not any("learned" in column for column in out["case-study"].header)
+    assert any(line.startswith("static: ") for line in out["case-study"].said)
     assert {row["note"] for row in out["case-study"].rows} <= {1, 2, 3, 4, 5}
 
 

@@ -16,7 +16,7 @@ from plant.store.artifact import read_manifest
 from plant.studies.curves import data_saved
 from plant.studies.leak import APART, LEAKED, random_sources
 from plant.studies.variants import Notes, Row, RowsOf, Run, Variant
-from plant.studies.words import case_measures, case_rows, token_rows
+from plant.studies.words import case_findings, case_measures, case_rows, token_rows
 
 QUICK = (
     "fit.epochs=1", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=2", "rank.hidden=8",
@@ -372,6 +372,7 @@ CLAIMS: Mapping[str, Claim] = {
             case_rows,
             ("note", "code", "marked", "attention", "static", "planted", "gradient"),
             case_measures(),
+            findings=case_findings,
         ),
         Claim(
             "leak",

@@ -40,12 +40,17 @@ class Findings:
     @property
     def header(self) -> tuple[str, ...]:
         """The titles of the table."""
-        return (*self.claim.keys, "runs", *self.claim.measures)
+        return (*self.claim.keys, "runs", *self.measures)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Those of the claim that rows tell: some explainers do not fit some coders."""
+        return tuple(name for name in self.claim.measures if all(name in row for row in self.rows))
 
     def table(self) -> Iterator[tuple[str, ...]]:
         """Means over seeds with deviations, one row for each setting of the keys."""
         for key, rows in self.groups():
-            spreads = [over_seeds([row[name] for row in rows]) for name in self.claim.measures]
+            spreads = [over_seeds([row[name] for row in rows]) for name in self.measures]
             cells = [f"{s.mean:.4f}" + ("" if s.deviation is None else f" ±{s.deviation:.4f}") for s in spreads]
             yield (*map(str, key), str(len(rows)), *cells)
 
@@ -94,12 +99,12 @@ def html_of(findings: Findings) -> str:
 
 def _csv(findings: Findings) -> str:
     """The table with means and deviations in columns of their own, as docs/results has them."""
-    columns = [f"{name} {what}" for name in findings.claim.measures for what in ("mean", "deviation")]
+    columns = [f"{name} {what}" for name in findings.measures for what in ("mean", "deviation")]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([*findings.claim.keys, "runs", *columns])
     for key, rows in findings.groups():
-        spreads = [over_seeds([row[name] for row in rows]) for name in findings.claim.measures]
+        spreads = [over_seeds([row[name] for row in rows]) for name in findings.measures]
         cells = [(f"{s.mean:.6f}", "" if s.deviation is None else f"{s.deviation:.6f}") for s in spreads]
         writer.writerow([*key, len(rows), *(number for pair in cells for number in pair)])
     return buffer.getvalue()
@@ -112,7 +117,7 @@ def _html_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _drawings(findings: Findings) -> Iterator[Any]:
-    for name in findings.claim.measures:
+    for name in findings.measures:
         draw = _lines if findings.claim.axis else _bars
         yield partial(draw, findings=findings, name=name)
 

@@ -50,25 +50,39 @@ def case_rows(run: Run, notes: Notes) -> Iterator[Mapping[str, Any]]:
         for code in [code for code in note.codes if code in note.evidence and code in coder.codes]:
             marked = _words_within(note, code)
             named = {name: _best_words(coder, documents, note, code, name) for name in LOOKED}
-            words = {name: ", ".join(found) for name, found in named.items()}
+            words = {name: ", ".join(found or ()) for name, found in named.items()}
             right = {
-                f"{name}, share marked": float(np.mean([word in marked for word in found])) if found else 0.0
+                _share(name): float(np.mean([word in marked for word in found])) if found else 0.0
                 for name, found in named.items()
+                if found is not None
             }
             yield {"note": number, "code": code, "marked": ", ".join(dict.fromkeys(marked)), **words, **right}
 
 
 def case_measures() -> tuple[str, ...]:
-    """The columns that are numbers."""
-    return tuple(f"{name}, share marked" for name in LOOKED)
+    """The columns that are numbers, where their explainers fit the coder."""
+    return tuple(map(_share, LOOKED))
 
 
-def _best_words(coder: FittedCoder, documents: Any, note: Note, code: str, explainer: str) -> list[str]:
-    """The words of the highest weights; none where the explainer does not fit the coder."""
+def case_findings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How many of the words that each explainer names were marked, in the mean over codes of notes."""
+    told = [name for name in LOOKED if rows and _share(name) in rows[0]]
+    means = {name: float(np.mean([row[_share(name)] for row in rows])) for name in told}
+    return [
+        f"{name}: {mean:.3f} of the words that it names were marked ({len(rows)} codes)" for name, mean in means.items()
+    ]
+
+
+def _share(explainer: str) -> str:
+    return f"{explainer}, share marked"
+
+
+def _best_words(coder: FittedCoder, documents: Any, note: Note, code: str, explainer: str) -> list[str] | None:
+    """The words of the highest weights; None where the explainer does not fit the coder."""
     try:
         weights = coder.weigh(documents, coder.codes.index(code), explainer=explainer)
     except InputError:
-        return []
+        return None
     best = [place for place in np.argsort(-weights, kind="stable")[:WORDS].tolist() if weights[place] > 0]
     spans = [(int(documents.char_starts[place]), int(documents.char_ends[place])) for place in best]
     return list(dict.fromkeys(note.text[start:end].lower() for start, end in spans))
