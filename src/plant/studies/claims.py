@@ -42,8 +42,8 @@ class Settings:
 class Claim:
     """A study of a claim: rows of each run, a table of their means over seeds, by `keys`, and what they say.
 
-    With an `axis`, one of the keys, measures are drawn as lines over it, else as bars. `settled` has the last word on
-    the rows of all runs, once they are together.
+    With an `axis`, one of the keys, measures are drawn as lines over it, else as bars, or not `drawn` at all. `settled`
+    has the last word on the rows of all runs, once they are together.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Claim:
     keys: tuple[str, ...]
     measures: tuple[str, ...]
     axis: str = ""
+    drawn: bool = True
     findings: Callable[[Sequence[Row]], list[str]] = lambda rows: []
     settled: Callable[[Sequence[Row]], list[Row]] = list
     sources: Callable[[Notes, Path], Mapping[str, str]] | None = None  # notes of its own, made of those given
@@ -372,6 +373,7 @@ CLAIMS: Mapping[str, Claim] = {
             case_rows,
             ("note", "code", "marked", "attention", "static", "planted", "gradient"),
             case_measures(),
+            drawn=False,  # a bar for each code of each note tells nothing
             findings=case_findings,
         ),
         Claim(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plant.evaluate.report.markdown import table
-from plant.evaluate.report.plots import BLUE, GREEN, GREY, ORANGE, VERMILION, svg_of
+from plant.evaluate.report.plots import BLUE, GREEN, GREY, HEIGHT, ORANGE, VERMILION, svg_of
 from plant.evaluate.significance.resampling import over_seeds
 from plant.store.artifact import atomic_file
 from plant.studies.claims import Claim
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, GREY)
+BAR = 0.19  # inches of a bar and its name
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1f2937}
 table{border-collapse:collapse;margin:1rem 0}
 th,td{padding:.25rem .75rem;border-bottom:1px solid #e5e7eb;text-align:right}
@@ -89,7 +90,7 @@ def html_of(findings: Findings) -> str:
         f"<h1>{escape(claim.question)}</h1>",
         f"<p><code>{escape(findings.command)}</code></p>",
         "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in (*findings.said, *failed)) + "</ul>",
-        *(f"<figure>{svg_of(draw)}</figure>" for draw in _drawings(findings)),
+        *(f"<figure>{svg_of(draw, height=_height(findings))}</figure>" for draw in _drawings(findings)),
         _html_table(findings.header, findings.table()),
         "<p>Means over seeds, ± the standard deviation. All rows: rows.jsonl.</p>",
     ]
@@ -116,8 +117,13 @@ def _html_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
 
 
+def _height(findings: Findings) -> float:
+    """Inches that leave each bar room for its name."""
+    return HEIGHT if findings.claim.axis else max(HEIGHT, 1.0 + BAR * len(list(findings.groups())))
+
+
 def _drawings(findings: Findings) -> Iterator[Any]:
-    for name in findings.measures:
+    for name in findings.measures if findings.claim.drawn else ():
         draw = _lines if findings.claim.axis else _bars
         yield partial(draw, findings=findings, name=name)
 

@@ -36,6 +36,7 @@ STYLE: dict[Any, Any] = {
     "xtick.labelsize": 9,
     "ytick.labelsize": 9,
 }
+WIDTH, HEIGHT = 5.4, 3.5  # inches
 Draw = Callable[["Axes"], None]
 
 
@@ -129,9 +130,9 @@ def draw_history(axes: "Axes", report: Report) -> None:
     axes.set(xlabel="epoch")
 
 
-def svg_of(draw: Draw) -> str:
-    """What is drawn on axes in the style of the report, as SVG."""
-    with _axes() as (axes, save):
+def svg_of(draw: Draw, *, height: float = HEIGHT) -> str:
+    """What is drawn on axes in the style of the report, as SVG; `height` in inches."""
+    with _axes(height) as (axes, save):
         draw(axes)
         axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2, columnspacing=1.2, handlelength=1.6
@@ -140,13 +141,13 @@ def svg_of(draw: Draw) -> str:
 
 
 @contextmanager
-def _axes() -> Iterator[tuple["Axes", Callable[[], str]]]:
+def _axes(height: float = HEIGHT) -> Iterator[tuple["Axes", Callable[[], str]]]:
     """Axes in the style of the report, and the function that turns them into SVG."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.4, 3.5), layout="constrained")
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
 
         def save() -> str:
             buffer = StringIO()
