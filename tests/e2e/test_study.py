@@ -157,6 +157,20 @@ def test_a_study_goes_on_from_what_was_kept_where_its_runs_are_gone(folder: Path
 
 
 @pytest.mark.usefixtures("done")
+def test_a_table_so_far_fits_nothing_and_says_what_is_missing(folder: Path, tmp_path: Path) -> None:
+    source, said = str(folder / "notes.csv"), list[str]()
+    told = {"overrides": TINY, "say": said.append, "call": fails_to_run, "so_far": True}
+    found = study((*RECIPES, "tfidf"), SEEDS, source, PLAN, folder / "out", **told)  # type: ignore[arg-type]
+    assert list(found.comparison.rows) == [*RECIPES]
+    assert found.failed == ("tfidf, seed 1", "tfidf, seed 2")
+    assert said[0] == "2 of 6 runs are not there yet"
+    assert not (folder / "out" / "tfidf-seed1").exists()
+    with pytest.raises(InputError, match="no run of the study is there yet"):
+        study(RECIPES, SEEDS, source, PLAN, tmp_path / "none", **told)  # type: ignore[arg-type]
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.usefixtures("done")
 def test_what_was_kept_names_neither_notes_nor_codes(folder: Path, tmp_path: Path) -> None:
     source, keep = str(folder / "notes.csv"), tmp_path / "kept"
     study(RECIPES, SEEDS, source, PLAN, folder / "out", overrides=TINY, call=fails_to_run, keep=keep)

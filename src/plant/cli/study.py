@@ -32,6 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", metavar="FOLDER",
                         help="put a small file there for each run that ends, from which the study goes on where "
                         "its runs are gone, as on another machine")  # fmt: skip
+    parser.add_argument("--so-far", action="store_true",
+                        help="fit nothing: the table of the runs that are there")  # fmt: skip
     parser.add_argument("--quick", action="store_true",
                         help="a claim in a size that shows whether it runs, and nothing else")  # fmt: skip
     add_plan_options(parser)
@@ -82,12 +84,13 @@ def _study_claim(arguments: argparse.Namespace) -> None:
             say=say,
             pool=pool,
             keep=_kept(arguments),
+            so_far=arguments.so_far,
         )
     print_table(findings.header, list(findings.table()))
     for line in findings.said:
         print(line)
     say("written: " + ", ".join(map(str, write_findings(findings, out))))
-    if findings.failed:
+    if findings.failed and not arguments.so_far:
         raise InputError(f"not in the table, since they failed: {'; '.join(findings.failed)}")
 
 
@@ -98,18 +101,19 @@ def _study_recipes(arguments: argparse.Namespace) -> None:
     out, recipes, seeds, plan = Path(arguments.out), _recipes(arguments), _seeds(arguments.seeds), _plan(arguments)
     with _pool_beside(arguments, out) as pool:
         options = {"overrides": arguments.overrides, "say": say, "pool": pool, "keep": _kept(arguments)}
+        options |= {"so_far": arguments.so_far}
         result = study(recipes, seeds, arguments.corpus, plan, out, **options)
     print_table(header(result), list(rows(result)))
     print(f"\n{notes(result)}")
     say("written: " + ", ".join(map(str, write_study(result, out / "table"))))
-    if result.failed:
+    if result.failed and not arguments.so_far:
         raise InputError(f"not in the table, since they failed: {'; '.join(result.failed)}")
 
 
 @contextmanager
 def _pool_beside(arguments: argparse.Namespace, out: Path) -> Iterator["Pool | None"]:
     """Where runs are fitted side by side; None where they follow each other."""
-    if not works_apart(arguments):
+    if arguments.so_far or not works_apart(arguments):
         yield None
         return
     with chosen_pool(arguments) as pool:

@@ -85,7 +85,7 @@ def write_findings(findings: Findings, out: Path) -> tuple[Path, ...]:
 def html_of(findings: Findings) -> str:
     """One page that needs nothing else."""
     claim = findings.claim
-    failed = [f"Not in the table, since they failed: {'; '.join(findings.failed)}."] if findings.failed else []
+    failed = [f"Not in the table: {'; '.join(findings.failed)}."] if findings.failed else []
     parts = [
         f"<h1>{escape(claim.question)}</h1>",
         f"<p><code>{escape(findings.command)}</code></p>",

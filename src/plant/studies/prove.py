@@ -26,8 +26,12 @@ def prove(
     call: Call | None = None,
     pool: Pool | None = None,
     keep: Path | None = None,
+    so_far: bool = False,
 ) -> Findings:
-    """Fit what the claim asks for and say what was found; called again, it goes on where it was stopped."""
+    """Fit what the claim asks for and say what was found; called again, it goes on where it was stopped.
+
+    With `so_far` nothing is fitted: what is said is said of the runs that are there.
+    """
     if notes.source != "demo" and not Path(notes.source).exists():
         raise InputError(f"there is no file or folder {notes.source!r} ('demo' is the embedded corpus)")
     changes = (*(QUICK if settings.quick else ()), *overrides)
@@ -36,7 +40,7 @@ def prove(
         settings = replace(settings, sources=claim.sources(notes, out))
     variants = claim.variants(settings)
     fit = partial(rows_of_variants, variants, seeds, notes, out, claim.rows, overrides=changes)
-    rows, failed = fit(say=say, call=call, pool=pool, keep=keep)
+    rows, failed = fit(say=say, call=call, pool=pool, keep=keep, so_far=so_far)
     return Findings(claim, claim.settled(rows), command_of(claim, settings, seeds, notes, overrides), failed)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from plant.cluster import pool as cluster
 from plant.cluster.pool import Pool
+from plant.errors import InputError
 from plant.store.artifact import atomic_file, read_arrays, read_manifest
 from plant.studies.fittings import Cost, Fitting
 from plant.studies.kept import Kept
@@ -27,16 +28,27 @@ Runs = Sequence[tuple[Fitting, Sequence[str]]]
 
 
 def fit_all(
-    runs: Runs, kept: Kept, say: Callable[[str], None], *, call: Call | None = None, pool: Pool | None = None
+    runs: Runs,
+    kept: Kept,
+    say: Callable[[str], None],
+    *,
+    call: Call | None = None,
+    pool: Pool | None = None,
+    so_far: bool = False,
 ) -> dict[Fitting, Cost]:
     """What each run that could be fitted cost: one after the other by `call`, or side by side in a `pool`.
 
-    A run that was kept is not fitted; each that ends is kept at once.
+    A run that was kept is not fitted; each that ends is kept at once. With `so_far` only those count that are there.
     """
     there = {fitting: cost for fitting, _ in runs if (cost := kept.cost(fitting)) is not None}
     if there:
         say(f"{len(there)} of {len(runs)} runs were kept")
     missing = [run for run in runs if run[0] not in there]
+    if so_far:
+        say(f"{sum(not is_there(fitting) for fitting, _ in missing)} of {len(runs)} runs are not there yet")
+        missing = [run for run in missing if is_there(run[0])]
+        if not there and not missing:
+            raise InputError("no run of the study is there yet")
     fit = partial(_fit_each, call=call or in_own_process) if pool is None else partial(_fit_beside, pool=pool)
     costs = {**there, **fit(missing, kept, say)}
     return {fitting: costs[fitting] for fitting, _ in runs if fitting in costs}  # in their order, whoever was first
@@ -115,8 +127,8 @@ def last_words(folder: Path) -> str:
 def run_once(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | None:
     """One run, unless it is there; None where it failed."""
     folder = fitting.folder
-    if (found := _cost(folder)) and found.made_from == fitting.made_from:
-        return found
+    if is_there(fitting):
+        return _cost(folder)
     folder.mkdir(parents=True, exist_ok=True)
     before, started = minutes_spent(folder, fitting.made_from), time.monotonic()
     _write_json(folder / SPENT, {"made_from": fitting.made_from, "minutes": before, "started": time.time()})
@@ -129,6 +141,12 @@ def run_once(fitting: Fitting, arguments: Sequence[str], call: Call) -> Cost | N
     _write_json(folder / "cost.json", asdict(cost))
     (folder / SPENT).unlink()
     return cost
+
+
+def is_there(fitting: Fitting) -> bool:
+    """Whether the run is in its folder, made from what it would be made from now."""
+    found = _cost(fitting.folder)
+    return found is not None and found.made_from == fitting.made_from
 
 
 def minutes_spent(folder: Path, made_from: str) -> float:

@@ -73,12 +73,14 @@ def study(
     call: Call | None = None,
     pool: Pool | None = None,
     keep: Path | None = None,
+    so_far: bool = False,
 ) -> Study:
     """Fit every recipe with every seed by `plant run source` with `options`; what is there and unchanged stays.
 
     Seed by seed, so that a study that was stopped has rows of all recipes. A recipe that fails does not stop the rest.
     `call` carries out one run, by itself in a process of its own; a `pool` carries out several side by side. In `keep`
-    is what the table needs of each run, so that runs are not repeated where nothing but it was carried over.
+    is what the table needs of each run, so that runs are not repeated where nothing but it was carried over. With
+    `so_far` nothing is fitted: the table is that of the runs which are there.
     """
     recipes, seeds = tuple(dict.fromkeys(recipes)), tuple(dict.fromkeys(seeds))
     _check_names(recipes)
@@ -89,7 +91,7 @@ def study(
     shared = ["--shared", str(out / "shared"), *settings_of(overrides)]
     runs = [(one, ["run", source, *options, *shared, *settings_of([f"seed={one.seed}"])]) for one in fittings]
     kept = Kept(_result_of, keep)
-    costs = fit_all(runs, kept, say, call=call, pool=pool)
+    costs = fit_all(runs, kept, say, call=call, pool=pool, so_far=so_far)
     return _compared(recipes, fittings, costs, kept)
 
 

@@ -68,6 +68,7 @@ def rows_of_variants(
     call: Call | None = None,
     pool: Pool | None = None,
     keep: Path | None = None,
+    so_far: bool = False,
 ) -> tuple[list[Row], tuple[str, ...]]:
     """The rows of all runs that could be fitted, and the names of those that could not.
 
@@ -84,7 +85,7 @@ def rows_of_variants(
 
     kept = Kept(told, keep)
     runs = [(fitting, [*words, *shared]) for _, fitting, words in planned]
-    costs = fit_all(runs, kept, say, call=call, pool=pool)
+    costs = fit_all(runs, kept, say, call=call, pool=pool, so_far=so_far)
     if not costs:
         raise InputError(f"no variant could be fitted: {last_words(planned[0][1].folder)}")
     rows = [row for fitting, cost in costs.items() for row in kept.get(fitting, cost)]
