@@ -168,7 +168,7 @@ def test_no_verb_imports_ray() -> None:
 def test_the_environment_alone_starts_no_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A study that nobody asked to part needs no cluster, whatever the environment names."""
     monkeypatch.setenv("PLANT_CLUSTER", "127.0.0.1:1")
-    with _pool_beside(Namespace(workers=None, cluster=""), tmp_path) as pool:
+    with _pool_beside(Namespace(workers=None, cluster="", so_far=False), tmp_path) as pool:
         assert pool is None
 
 
