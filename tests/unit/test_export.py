@@ -39,6 +39,7 @@ def found(path: Path, coder: Coder, texts: list[str]) -> np.ndarray:
     [
         ("tfidf", ("prepare.min_count=1", "tfidf.min_documents=1", "choose.calibrate=true")),
         ("text-cnn-small", QUICK),
+        ("bigru-small", ("prepare.min_count=1", "fit.epochs=1", "vectors.epochs=1", "encoder.hidden=8")),
     ],
 )
 def test_an_exported_coder_says_the_same(tmp_path: Path, recipe: str, changes: tuple[str, ...]) -> None:

@@ -49,4 +49,5 @@ def turned(states: Float[Tensor, "batch time size"], lengths: Int[Tensor, "batch
     """Each document from its last real token to its first; padding stays behind."""
     place = torch.arange(states.shape[1], device=states.device)
     opposite = lengths.unsqueeze(1) - 1 - place
-    return states[torch.arange(len(states), device=states.device).unsqueeze(1), opposite.where(opposite >= 0, place)]
+    source = opposite.where(opposite >= 0, place).unsqueeze(2)
+    return states.gather(1, source.expand(-1, -1, states.shape[2]))

@@ -89,7 +89,8 @@ class LastState(nn.Module):
     def forward(self, encoded: Encoded) -> Decoded:
         states = without_padding(encoded.states, encoded.mask)
         last = (encoded.mask.sum(1) - 1).clamp(min=0)
-        ahead = states[torch.arange(len(states), device=states.device), last, : self.forward_size]
+        place = last.view(-1, 1, 1).expand(-1, 1, self.forward_size)
+        ahead = states[:, :, : self.forward_size].gather(1, place).squeeze(1)
         return Decoded(self.output(self.dropout(torch.cat([ahead, states[:, 0, self.forward_size :]], dim=-1))))
 
 
