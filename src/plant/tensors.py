@@ -160,6 +160,16 @@ class Encoded:
     from_end: bool = False
     structure: Structure | None = None
 
+    @property
+    def host(self) -> OnHost:
+        """Tokens and mask where the host reads them, to compute what goes by their values.
+
+        A trace would take the values of its example for constants.
+        """
+        if torch.jit.is_tracing():
+            raise NotImplementedError("what this part computes goes by the words of each document")
+        return self.on_host or OnHost(self.tokens.cpu(), self.mask.cpu())
+
     def document(self, row: int) -> "Encoded":
         """One document alone, without its padding."""
         rows, real = slice(row, row + 1), slice(int(self.mask[row].sum()))

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from plant.nn.forms import sent
-from plant.tensors import Encoded, OnHost
+from plant.tensors import Encoded
 
 
 def masked_softmax(
@@ -54,7 +54,7 @@ def pack(encoded: Encoded, *, segment: int) -> Packed:
 
     What is left over is the last segment, or the first where reading began at the end.
     """
-    host = encoded.on_host or OnHost(encoded.tokens.cpu(), encoded.mask.cpu())
+    host = encoded.host
     order = slice(None, None, -1 if encoded.from_end else 1)
     lengths = tuple(_cut(length, segment or length)[order] for length in host.mask.sum(1).tolist())
     states, tokens, host_tokens = encoded.states.flatten(0, 1), encoded.tokens.flatten(), host.tokens.flatten()

@@ -194,7 +194,7 @@ def _traced(fitted: FittedCoder) -> Any:
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = "torch"  # what any device runs: compiled kernels leave no trace
     try:
-        with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        with torch.no_grad(), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("ignore")  # of tracing, whose result is compared instead
             written = Path(folder) / "model.onnx"
             torch.onnx.export(

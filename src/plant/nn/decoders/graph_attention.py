@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from plant.codes.tree import CodeTree
-from plant.nn.attention import masked_softmax, pack
+from plant.nn.attention import masked_softmax
 from plant.nn.decoders.label_attention import attended_logits, prior_logits
 from plant.nn.decoders.label_vectors import LabelVectors
 from plant.nn.layers import without_padding
@@ -52,7 +52,7 @@ class GraphAttention(nn.Module):
             refined = layer(refined)
         n_labels = len(self.bias)
         queries, weights = self.query(nodes[:n_labels]), self.weigh(refined[:n_labels])
-        return Decoded(attended_logits(pack(encoded, segment=0), queries, weights, self.bias))
+        return Decoded(attended_logits(encoded, queries, weights, self.bias))
 
     @torch.no_grad()
     def attend(self, encoded: Encoded, labels: Int[Tensor, "asked"]) -> Float[Tensor, "batch asked time"]:

@@ -27,7 +27,7 @@ from plant.nn.matching.search import Matching, Phrases, Similar, phrases_of, sim
 from plant.nn.matching.titles import names_from
 from plant.nn.parts.protocols import ArrayForm
 from plant.store.ragged import offsets
-from plant.tensors import Decoded, Encoded, OnHost
+from plant.tensors import Decoded, Encoded
 from plant.text.vocab import UNKNOWN, Vocab
 from plant.values import Amount, Cosine, Count, Natural, small
 
@@ -129,7 +129,7 @@ class Interaction(nn.Module):
     @torch.no_grad()
     def places(self, encoded: Encoded, labels: Int[Tensor, "asked"] | None = None) -> Places:
         """The best match of each label, or of each of some labels, in each document."""
-        host = encoded.on_host or OnHost(encoded.tokens.cpu(), encoded.mask.cpu())
+        host = encoded.host
         tokens = [row[mask].numpy() for row, mask in zip(host.tokens, host.mask, strict=True)]
         matches = self._matches(tokens)
         best = self._best_per_label(matches, None if labels is None else labels.cpu().numpy())

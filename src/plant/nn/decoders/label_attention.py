@@ -11,9 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from plant.nn.attention import Packed, as_distribution, pack, unpack
+from plant.nn.attention import Packed, as_distribution, masked_softmax, pack, unpack
 from plant.nn.dropout import ByteDropout
 from plant.nn.forms import compiled_for
+from plant.nn.layers import without_padding
 from plant.nn.planting.attending import Attending, Heads, NoSources
 from plant.nn.planting.batched import BatchLook, batched_logits, batched_loss
 from plant.nn.planting.fused import fused_logits, fused_loss
@@ -55,8 +56,10 @@ class LabelAttention(nn.Module):
 
     def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
-        packed = pack(encoded, segment=self.segment)
         nothing = torch.zeros_like(self.bias)
+        if torch.jit.is_tracing() and not self.segment:
+            return padded_logits(encoded, self._keys(encoded.states), self.queries, self.weights, nothing)
+        packed = pack(encoded, segment=self.segment)
         if not compiled_for(self.bias.device):
             return batched_logits(packed, self.batch_look(packed), nothing)
         return fused_logits(Attending(NoSources()), packed.lengths, nothing, self.heads(packed))
@@ -98,22 +101,38 @@ class LabelAttention(nn.Module):
         heads = self.heads(packed, scales)
         return BatchLook(heads.states, heads.weights, heads.scales, heads.keys, heads.queries, **sources)
 
-    def _keys(self, states: Float[Tensor, "position size"]) -> Float[Tensor, "position key"]:
+    def _keys(self, states: Float[Tensor, "*position size"]) -> Float[Tensor, "*position key"]:
         return states if self.key is None else self.key(states).tanh().to(self.queries.dtype)
 
 
 def attended_logits(
-    packed: Packed,
+    encoded: Encoded,
     queries: Float[Tensor, "label size"],
     weights: Float[Tensor, "label size"],
     bias: Float[Tensor, "label"],
 ) -> Float[Tensor, "batch label"]:
     """CAML's attention and output for queries and weights that come from elsewhere."""
+    if torch.jit.is_tracing():
+        return padded_logits(encoded, encoded.states, queries, weights, bias)
+    packed = pack(encoded, segment=0)
     states = packed.states.to(weights.dtype)
     ones = states.new_ones(1)
     if not compiled_for(bias.device):
         return batched_logits(packed, BatchLook(states, weights, ones, states, queries), bias)
     return fused_logits(Attending(NoSources()), packed.lengths, bias, Heads(states, states, queries, weights, ones))
+
+
+def padded_logits(
+    encoded: Encoded,
+    keys: Float[Tensor, "batch time key"],
+    queries: Float[Tensor, "label key"],
+    weights: Float[Tensor, "label size"],
+    bias: Float[Tensor, "label"],
+) -> Float[Tensor, "batch label"]:
+    """The same in operators that know no document's length, which is what an exported model is made of."""
+    scores = (keys @ queries.T).transpose(1, 2)
+    attention = masked_softmax(scores, encoded.mask.unsqueeze(1))
+    return ((attention @ without_padding(encoded.states, encoded.mask)) * weights).sum(-1) + bias
 
 
 def prior_logits(frequencies: Float[Tensor, "label"] | None, n_labels: int) -> Float[Tensor, "label"]:
