@@ -142,6 +142,12 @@ class Windows:
         return Windows(self.states[own], self.mask[own], self.words[own], self.counts[row : row + 1])
 
 
+def is_traced() -> bool:
+    """Whether a model is being traced, to be exported: values of tensors are those of an example then."""
+    traced: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return traced
+
+
 @dataclass(frozen=True)
 class Encoded:
     """Token features of a batch; what stands where `mask` is false means nothing and must change nothing.
@@ -166,7 +172,7 @@ class Encoded:
 
         A trace would take the values of its example for constants.
         """
-        if torch.jit.is_tracing():
+        if is_traced():
             raise NotImplementedError("what this part computes goes by the words of each document")
         return self.on_host or OnHost(self.tokens.cpu(), self.mask.cpu())
 

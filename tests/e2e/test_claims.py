@@ -25,12 +25,13 @@ from plant.studies.claims import (
     rarest,
 )
 from plant.studies.curves import data_saved, notes_for
+from plant.studies.fittings import Notes
 from plant.studies.leak import random_sources
 from plant.studies.page import Findings, write_findings
 from plant.studies.processes import Spent
 from plant.studies.prove import prove
 from plant.studies.study import CLAIMED
-from plant.studies.variants import Notes, Variant, rows_of_variants
+from plant.studies.variants import Variant, rows_of_variants
 from plant.systems.members import member_recipes
 from tests.commands import in_this_process
 from tests.made_up import notes_of

@@ -30,6 +30,7 @@ from plant.errors import InputError
 from plant.recipe.schema import Relate
 from plant.steps.relate import relate
 from plant.store.artifact import read_manifest
+from plant.studies.fittings import Notes
 from plant.studies.study import study
 from tests.made_up import notes_of
 from tests.relevance_samples import random_view
@@ -216,7 +217,7 @@ def test_a_study_that_loses_a_worker_or_a_node_ends_in_the_bits_of_the_serial_on
     rows = [{"id": n.id, "text": n.text, "codes": list(n.codes), "split": n.split} for n in notes_of(150)]
     source = tmp_path / "notes.jsonl"
     source.write_text("\n".join(map(json.dumps, rows)))
-    plan = {"overrides": FEW, "source": str(source), "options": ("--report", "test")}
+    plan = {"overrides": FEW, "notes": Notes(str(source), ("--report", "test"))}
     study(STUDIED, (1, 2), out=tmp_path / "one", **plan)  # type: ignore[arg-type]
     if what == "node":
         cluster.add_node(**NODE)  # in place of the one that goes

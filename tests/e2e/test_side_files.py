@@ -12,6 +12,7 @@ from plant.steps.explanations import measure_explanations
 from plant.steps.fit import key_of_coder
 from plant.steps.prepare import Request, prepare_once
 from plant.steps.run import Run, run
+from plant.studies.fittings import Notes
 from plant.studies.study import planned, study
 from tests.made_up import notes_of
 
@@ -105,7 +106,7 @@ def test_a_study_fits_anew_what_a_changed_table_of_names_decides(tmp_path: Path)
     made_from = []
     for word in ("worda", "worda", "wordb"):
         table.write_text(f"code,synonyms\nC1,{word}\n")
-        made_from.append(planned("interaction", 1, tmp_path, [f"naming.synonyms='{table}'"], []).made_from)
+        made_from.append(planned("interaction", 1, tmp_path, [f"naming.synonyms='{table}'"], "").made_from)
     assert made_from[0] == made_from[1] != made_from[2]
 
 
@@ -116,7 +117,7 @@ def test_recipe_files_of_one_name_are_refused_before_any_is_fitted(notes: Path, 
     said: list[str] = []
     recipes = [str(tmp_path / "ra" / "x.toml"), str(tmp_path / "rb" / "x.toml")]
     with pytest.raises(InputError, match=r"ra/x.toml and .*rb/x.toml would share a folder"):
-        study(recipes, (1,), str(notes), [], tmp_path / "out", say=said.append)
+        study(recipes, (1,), Notes(str(notes)), tmp_path / "out", say=said.append)
     assert not said
 
 
@@ -129,7 +130,7 @@ def test_a_recipe_or_seed_named_twice_counts_once(notes: Path, tmp_path: Path) -
         return None
 
     with pytest.raises(InputError, match="enough"):
-        study(("prior", "prior"), (1, 1), str(notes), [], tmp_path / "out", call=call)
+        study(("prior", "prior"), (1, 1), Notes(str(notes)), tmp_path / "out", call=call)
     assert called == [tmp_path / "out" / "prior-seed1" / "run.log"]
 
 

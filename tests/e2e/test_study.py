@@ -19,11 +19,12 @@ import pytest
 from plant.cli.main import main
 from plant.cluster.local import Local
 from plant.data.sources import open_source
+from plant.data.sources.options import SourceOptions
 from plant.errors import InputError, RecipeError
 from plant.recipe.reading import named_recipes
 from plant.steps.log import TrainingLog
 from plant.store.artifact import read_manifest
-from plant.studies.fittings import Cost, Fitting
+from plant.studies.fittings import Cost, Fitting, Notes
 from plant.studies.processes import Spent
 from plant.studies.running import Call, gigabytes_of, last_words, minutes_left, minutes_spent
 from plant.studies.study import Study, recipes_of, study
@@ -50,7 +51,9 @@ def studied(
 ) -> tuple[Study, list[str]]:
     said: list[str] = []
     source, out = str(folder / "notes.csv"), folder / "out"
-    return study(recipes, seeds, source, PLAN, out, overrides=(*TINY, *further), say=said.append, call=call), said
+    return study(
+        recipes, seeds, Notes(source, PLAN), out, overrides=(*TINY, *further), say=said.append, call=call
+    ), said
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,7 @@ def test_runs_side_by_side_end_in_the_same_bits(folder: Path, tmp_path: Path) ->
     """The broken one is told, and stops nobody."""
     source, said = str(folder / "notes.csv"), list[str]()
     recipes = ("prior", str(folder / "broken.toml"))
-    result = study(recipes, (1,), source, PLAN, tmp_path, overrides=TINY, say=said.append, pool=Local(2))
+    result = study(recipes, (1,), Notes(source, PLAN), tmp_path, overrides=TINY, say=said.append, pool=Local(2))
     apart, alone = (read_manifest(out / "prior-seed1" / "coder").digest for out in (tmp_path, folder / "out"))
     assert apart == alone
     assert result.failed == (f"{folder / 'broken.toml'}, seed 1",)
@@ -77,7 +80,7 @@ def study_often(folder: Path, seed: int, together: Any, failed: "multiprocessing
         together.wait()
         out = folder / "together" / str(number)
         try:
-            found = study(("plant-bow",), (seed,), str(folder / "notes.csv"), PLAN, out, overrides=TINY[:1],
+            found = study(("plant-bow",), (seed,), Notes(str(folder / "notes.csv"), PLAN), out, overrides=TINY[:1],
                           call=in_this_process)  # fmt: skip
             assert not found.failed, last_words(out / f"plant-bow-seed{seed}")
         except BaseException as error:
@@ -147,11 +150,11 @@ def fails_to_run(arguments: Sequence[str], log: Path) -> Spent | None:
 def test_a_study_goes_on_from_what_was_kept_where_its_runs_are_gone(folder: Path, done: Study, tmp_path: Path) -> None:
     """The runs of `done` are told again; then nothing but the kept files is at hand."""
     source, keep = str(folder / "notes.csv"), tmp_path / "kept"
-    kept = study(RECIPES, SEEDS, source, PLAN, folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
+    kept = study(RECIPES, SEEDS, Notes(source, PLAN), folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
     assert sorted(path.name for path in keep.iterdir()) == sorted(
         f"{r}-seed{s}.json.gz" for r in RECIPES for s in SEEDS
     )
-    again = study(RECIPES, SEEDS, source, PLAN, tmp_path / "bare", overrides=TINY, call=fails_to_run, keep=keep)
+    again = study(RECIPES, SEEDS, Notes(source, PLAN), tmp_path / "bare", overrides=TINY, call=fails_to_run, keep=keep)
     assert again == kept == done
     assert not (tmp_path / "bare").exists()
 
@@ -160,20 +163,20 @@ def test_a_study_goes_on_from_what_was_kept_where_its_runs_are_gone(folder: Path
 def test_a_table_so_far_fits_nothing_and_says_what_is_missing(folder: Path, tmp_path: Path) -> None:
     source, said = str(folder / "notes.csv"), list[str]()
     told = {"overrides": TINY, "say": said.append, "call": fails_to_run, "so_far": True}
-    found = study((*RECIPES, "tfidf"), SEEDS, source, PLAN, folder / "out", **told)  # type: ignore[arg-type]
+    found = study((*RECIPES, "tfidf"), SEEDS, Notes(source, PLAN), folder / "out", **told)  # type: ignore[arg-type]
     assert list(found.comparison.rows) == [*RECIPES]
     assert found.failed == ("tfidf, seed 1", "tfidf, seed 2")
     assert said[0] == "2 of 6 runs are not there yet"
     assert not (folder / "out" / "tfidf-seed1").exists()
     with pytest.raises(InputError, match="no run of the study is there yet"):
-        study(RECIPES, SEEDS, source, PLAN, tmp_path / "none", **told)  # type: ignore[arg-type]
+        study(RECIPES, SEEDS, Notes(source, PLAN), tmp_path / "none", **told)  # type: ignore[arg-type]
     assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.usefixtures("done")
 def test_what_was_kept_names_neither_notes_nor_codes(folder: Path, tmp_path: Path) -> None:
     source, keep = str(folder / "notes.csv"), tmp_path / "kept"
-    study(RECIPES, SEEDS, source, PLAN, folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
+    study(RECIPES, SEEDS, Notes(source, PLAN), folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
     files = [gzip.decompress(path.read_bytes()).decode() for path in keep.iterdir()]
     names = {name for note in open_source(source).notes() for name in (note.id, *note.codes)}
     assert not [name for name in names if any(f'"{name}"' in file for file in files)]
@@ -181,14 +184,14 @@ def test_what_was_kept_names_neither_notes_nor_codes(folder: Path, tmp_path: Pat
 
 def test_what_was_kept_of_something_else_is_fitted_anew(folder: Path, done: Study, tmp_path: Path) -> None:
     source, keep, fitted = str(folder / "notes.csv"), tmp_path / "kept", list[Sequence[str]]()
-    study(("prior",), (1,), source, PLAN, folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
+    study(("prior",), (1,), Notes(source, PLAN), folder / "out", overrides=TINY, call=fails_to_run, keep=keep)
 
     def noted(arguments: Sequence[str], log: Path) -> Spent | None:
         fitted.append(arguments)
         return in_this_process(arguments, log)
 
     changed = (*TINY, "fit.learning_rate=0.1")
-    study(("prior",), (1,), source, PLAN, tmp_path / "out", overrides=changed, call=noted, keep=keep)
+    study(("prior",), (1,), Notes(source, PLAN), tmp_path / "out", overrides=changed, call=noted, keep=keep)
     assert len(fitted) == 1
 
 
@@ -197,7 +200,7 @@ def test_a_damaged_kept_run_is_named(folder: Path, done: Study, tmp_path: Path) 
     keep.mkdir()
     (keep / "prior-seed1.json.gz").write_bytes(b"half a file")
     with pytest.raises(InputError, match=r"prior-seed1\.json\.gz.* is no kept run: delete it"):
-        study(("prior",), (1,), str(folder / "notes.csv"), PLAN, tmp_path / "out", overrides=TINY, keep=keep)
+        study(("prior",), (1,), Notes(str(folder / "notes.csv"), PLAN), tmp_path / "out", overrides=TINY, keep=keep)
 
 
 @pytest.mark.usefixtures("done")
@@ -224,7 +227,7 @@ def test_a_recipe_that_fails_does_not_stop_the_others(folder: Path, changed: tup
 def test_an_unknown_recipe_is_told_before_any_is_fitted(tmp_path: Path) -> None:
     said: list[str] = []
     with pytest.raises(RecipeError, match="nonsense"):
-        study(("prior", "nonsense"), SEEDS, "notes.csv", [], tmp_path / "out", say=said.append)
+        study(("prior", "nonsense"), SEEDS, Notes("notes.csv"), tmp_path / "out", say=said.append)
     assert not said
 
 
@@ -237,8 +240,28 @@ def test_an_unknown_option_of_a_part_is_told_before_any_is_fitted(folder: Path) 
 def test_a_missing_corpus_is_told_before_any_is_fitted(tmp_path: Path) -> None:
     said: list[str] = []
     with pytest.raises(InputError, match="no file or folder 'nowhere.csv'"):
-        study(("prior",), SEEDS, "nowhere.csv", [], tmp_path / "out", say=said.append)
+        study(("prior",), SEEDS, Notes("nowhere.csv"), tmp_path / "out", say=said.append)
     assert not said
+
+
+def test_a_study_reads_its_notes_as_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{note.text}\t{'|'.join(note.codes)}\t{note.split}" for note in notes_of(40)]
+    (tmp_path / "notes.tsv").write_text("\n".join(["words\tkeys\tsplit", *rows]) + "\n")
+    reading = ["--id-column", "-", "--text-column", "words", "--codes-column", "keys", "--separator", "|"]
+    plan = ["--report", "test", "--seeds", "1", "--out", str(tmp_path / "out"), "--set", "prepare.min_count=1"]
+    for name, recipes in (("baselines", "prior,tfidf"), ("rare", "tfidf")):
+        with pytest.raises(SystemExit) as end:
+            main(["study", name, "--corpus", str(tmp_path / "notes.tsv"), "--recipes", recipes, *plan, *reading])
+        assert end.value.code in (0, None)
+        assert "tfidf" in capsys.readouterr().out
+
+
+def test_another_table_of_codes_is_another_study(tmp_path: Path) -> None:
+    (tmp_path / "codes.tsv").write_text("code\tdescription\nC1\tone\n")
+    notes = Notes("demo", read=SourceOptions(codebook=str(tmp_path / "codes.tsv")))
+    before = notes.digest
+    (tmp_path / "codes.tsv").write_text("code\tdescription\nC1\ttwo\n")
+    assert len({before, notes.digest, Notes("demo").digest}) == 3
 
 
 @pytest.mark.parametrize("recipes", ["", "prior,", ","])
@@ -256,11 +279,11 @@ def test_a_run_that_was_cut_short_and_ended_later_costs_both(folder: Path, tmp_p
 
     source, options = str(folder / "notes.csv"), {"overrides": TINY}
     with pytest.raises(KeyboardInterrupt):
-        study(("prior",), (1,), source, PLAN, tmp_path, **options, call=cut_short)  # type: ignore[arg-type]
+        study(("prior",), (1,), Notes(source, PLAN), tmp_path, **options, call=cut_short)  # type: ignore[arg-type]
     spent, log = tmp_path / "prior-seed1" / "spent.json", tmp_path / "prior-seed1" / "run.log"
     ten_minutes_later = json.loads(spent.read_text())["started"] + 600
     os.utime(log, (ten_minutes_later, ten_minutes_later))
-    result = study(("prior",), (1,), source, PLAN, tmp_path, **options, call=in_this_process)  # type: ignore[arg-type]
+    result = study(("prior",), (1,), Notes(source, PLAN), tmp_path, **options, call=in_this_process)  # type: ignore[arg-type]
     assert 10 < result.costs["prior"].minutes < 12
     assert not spent.exists()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plant.cli.console import cut_sentence, local_codes_sentence, progress, say
 from plant.cli.options import add_plan_options, add_recipe_options, chosen_recipe
-from plant.data.sources.options import SourceOptions
+from plant.data.sources.options import SourceOptions, option_of
 
 if TYPE_CHECKING:
     from plant.steps.prepare import Made
@@ -45,8 +45,8 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
     """One option for each field of `SourceOptions`, and how splits are made where the source has none."""
     for field in fields(SourceOptions):
         kind = int if field.name in ("min_code_count", "max_row") else str
-        name = "--" + field.name.replace("_", "-")
-        parser.add_argument(name, dest=field.name, type=kind, default=field.default, help=HELP[field.name])
+        option, usual = option_of(field.name), field.default
+        parser.add_argument(option, dest=field.name, type=kind, default=usual, help=HELP[field.name])
     parser.add_argument("--make-splits", choices=["random", "stratified"], default="random",
                         help="how notes without splits are parted, by patient (default: random)")  # fmt: skip
 
@@ -56,9 +56,13 @@ def request_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
     from plant.data.roles import parse_plan
     from plant.steps.prepare import Request
 
-    options = SourceOptions(**{field.name: getattr(arguments, field.name) for field in fields(SourceOptions)})
     plan = parse_plan(fit=arguments.fit, choose=arguments.choose, report=arguments.report)
-    return Request(arguments.source_path, options, plan, arguments.make_splits)
+    return Request(arguments.source_path, source_options(arguments), plan, arguments.make_splits)
+
+
+def source_options(arguments: argparse.Namespace) -> SourceOptions:
+    """How the command line says that the source is read."""
+    return SourceOptions(**{field.name: getattr(arguments, field.name) for field in fields(SourceOptions)})
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from plant.cli.console import print_table, say
 from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool, works_apart
+from plant.cli.prepare import add_source_options, source_options
 from plant.errors import InputError, quoted_path
 from plant.store.artifact import check_apart
 from plant.store.temporary import check_here
 
 if TYPE_CHECKING:
     from plant.cluster.pool import Pool
+    from plant.studies.fittings import Notes
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="fit nothing: the table of the runs that are there")  # fmt: skip
     parser.add_argument("--quick", action="store_true",
                         help="a claim in a size that shows whether it runs, and nothing else")  # fmt: skip
+    add_source_options(parser)
     add_plan_options(parser)
     add_pool_options(parser)
 
@@ -47,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     for written in filter(None, (arguments.out, arguments.keep)):
         check_apart(written, [arguments.corpus])
         check_here(Path(written))
-    check_notes(arguments.corpus)
+    check_notes(_notes(arguments))
     for name in _named(arguments.recipes) if arguments.recipes else ():
         load_recipe(name)  # what is wrong is told before torch is there
     from plant.studies.claims import CLAIMS
@@ -58,19 +61,16 @@ def run(arguments: argparse.Namespace) -> None:
         _study_recipes(arguments)
 
 
-def check_notes(source: str) -> None:
+def check_notes(notes: "Notes") -> None:
     """Refuse a source whose first note cannot be read: every run of the study would, in a process of its own."""
-    from plant.data.sources import open_source
-
-    if next(iter(open_source(source).notes()), None) is None:
-        raise InputError(f"{quoted_path(source)} holds no notes")
+    if next(iter(notes.open().notes()), None) is None:
+        raise InputError(f"{quoted_path(notes.source)} holds no notes")
 
 
 def _study_claim(arguments: argparse.Namespace) -> None:
     from plant.studies.claims import CLAIMS, Settings
     from plant.studies.page import write_findings
     from plant.studies.prove import prove
-    from plant.studies.variants import Notes
 
     out, claim = Path(arguments.out), CLAIMS[arguments.study]
     with _pool_beside(arguments, out) as pool:
@@ -78,7 +78,7 @@ def _study_claim(arguments: argparse.Namespace) -> None:
             claim,
             Settings(quick=arguments.quick, recipes=_named(arguments.recipes) if arguments.recipes else ()),
             _seeds(arguments.seeds),
-            Notes(arguments.corpus, tuple(_plan(arguments))),
+            _notes(arguments),
             out,
             overrides=arguments.overrides,
             say=say,
@@ -98,11 +98,11 @@ def _study_recipes(arguments: argparse.Namespace) -> None:
     from plant.studies.study import study
     from plant.studies.tables import header, notes, rows, write_study
 
-    out, recipes, seeds, plan = Path(arguments.out), _recipes(arguments), _seeds(arguments.seeds), _plan(arguments)
+    out, recipes, seeds = Path(arguments.out), _recipes(arguments), _seeds(arguments.seeds)
     with _pool_beside(arguments, out) as pool:
         options = {"overrides": arguments.overrides, "say": say, "pool": pool, "keep": _kept(arguments)}
         options |= {"so_far": arguments.so_far}
-        result = study(recipes, seeds, arguments.corpus, plan, out, **options)
+        result = study(recipes, seeds, _notes(arguments), out, **options)
     print_table(header(result), list(rows(result)))
     print(f"\n{notes(result)}")
     say("written: " + ", ".join(map(str, write_study(result, out / "table"))))
@@ -151,7 +151,12 @@ def _seeds(text: str) -> list[int]:
         raise InputError(f"cannot read --seeds {text!r}: give whole numbers, such as 1,2,3") from None
 
 
-def _plan(arguments: argparse.Namespace) -> list[str]:
-    """The options of every `plant run`."""
-    plan = [("--fit", arguments.fit), ("--choose", arguments.choose), ("--report", arguments.report)]
-    return [word for option, value in plan if value for word in (option, value)]
+def _notes(arguments: argparse.Namespace) -> "Notes":
+    """What every `plant run` reads, and which notes are for what."""
+    from plant.studies.fittings import Notes
+
+    splits = "" if arguments.make_splits == "random" else arguments.make_splits
+    plan = [("--fit", arguments.fit), ("--choose", arguments.choose), ("--report", arguments.report),
+            ("--make-splits", splits)]  # fmt: skip
+    options = [word for option, value in plan if value for word in (option, value)]
+    return Notes(arguments.corpus, tuple(options), source_options(arguments))

@@ -14,8 +14,9 @@ from plant.evaluate.scores.outcome import outcome_of
 from plant.evaluate.scores.scored import Scored, load_scored
 from plant.store.artifact import read_manifest
 from plant.studies.curves import data_saved
+from plant.studies.fittings import Notes
 from plant.studies.leak import APART, LEAKED, random_sources
-from plant.studies.variants import Notes, Row, RowsOf, Run, Variant
+from plant.studies.variants import Row, RowsOf, Run, Variant
 from plant.studies.words import case_findings, case_measures, case_rows, token_rows
 
 QUICK = (

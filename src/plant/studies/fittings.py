@@ -1,9 +1,47 @@
-"""One fit of a study, and what it cost."""
+"""One fit of a study: what it is fitted on, and what it cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import median
+
+from plant.data.notes import Source
+from plant.data.sources import open_source
+from plant.data.sources.options import SourceOptions, option_of
+from plant.errors import InputError
+from plant.store.fingerprint import files_digest, fingerprint
+from plant.store.keeper import digest_of
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What is fitted on: a source, the options of `plant run` that say which notes are for what, and how to read it."""
+
+    source: str
+    options: tuple[str, ...] = ()
+    read: SourceOptions = field(default_factory=SourceOptions)
+
+    @property
+    def words(self) -> list[str]:
+        """All options of `plant run` that are not its recipe's."""
+        usual = SourceOptions()
+        told = {one.name: getattr(self.read, one.name) for one in fields(SourceOptions)}
+        asked = {name: value for name, value in told.items() if value != getattr(usual, name)}
+        return [*self.options, *(word for name, value in asked.items() for word in (option_of(name), str(value)))]
+
+    @property
+    def digest(self) -> str:
+        """Of all that decides what is read."""
+        files = files_digest((self.read.codebook, self.read.codes_file, self.read.splits))
+        return digest_of([fingerprint(self.source), *self.words, *files.values()])
+
+    def check(self) -> None:
+        """Refuse a source that is not there."""
+        if self.source != "demo" and not Path(self.source).exists():
+            raise InputError(f"there is no file or folder {self.source!r} ('demo' is the embedded corpus)")
+
+    def open(self) -> Source:
+        return open_source(self.source, options=self.read)
 
 
 @dataclass(frozen=True)

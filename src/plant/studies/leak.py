@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from plant.data.sources import open_source
 from plant.errors import InputError
 from plant.store.artifact import atomic_file
-from plant.studies.variants import Notes
+from plant.studies.fittings import Notes
 from plant.types import Note, Span
 
 APART, LEAKED = "apart", "leaked"
@@ -23,7 +22,7 @@ def random_sources(notes: Notes, out: Path) -> Mapping[str, str]:
     The copies are fitted on: that is the leak. Marks are drawn anew among the words of the note.
     """
     report, fit = _option(notes, "--report", "test"), _option(notes, "--fit", "train")[:1]
-    shuffled = list(_shuffled(list(open_source(notes.source).notes())))
+    shuffled = list(_shuffled(list(notes.open().notes())))
     copies = [replace(note, id=f"{note.id} again", split=fit[0], group="") for note in shuffled if note.split in report]
     if not copies:
         raise InputError(f"no note is of split {', '.join(report)}: say with --report which splits are reported")

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from plant.cluster.pool import Pool
-from plant.errors import InputError
 from plant.studies.claims import QUICK, Claim, Settings
+from plant.studies.fittings import Notes
 from plant.studies.page import Findings
 from plant.studies.running import Call
-from plant.studies.variants import Notes, rows_of_variants
+from plant.studies.variants import rows_of_variants
 
 
 def prove(
@@ -32,8 +32,7 @@ def prove(
 
     With `so_far` nothing is fitted: what is said is said of the runs that are there.
     """
-    if notes.source != "demo" and not Path(notes.source).exists():
-        raise InputError(f"there is no file or folder {notes.source!r} ('demo' is the embedded corpus)")
+    notes.check()
     changes = (*(QUICK if settings.quick else ()), *overrides)
     seeds = tuple(dict.fromkeys(seeds))[: 1 if settings.quick else None]
     if claim.sources is not None:
@@ -46,7 +45,7 @@ def prove(
 
 def command_of(claim: Claim, settings: Settings, seeds: Sequence[int], notes: Notes, overrides: Sequence[str]) -> str:
     """What to type to repeat a study; the source by its last name, since folders are nobody's business."""
-    words = ["plant", "study", claim.name, "--corpus", Path(notes.source).name, *notes.options]
+    words = ["plant", "study", claim.name, "--corpus", Path(notes.source).name, *notes.words]
     words += ["--seeds", ",".join(map(str, seeds)), *(["--quick"] if settings.quick else [])]
     words += ["--recipes", ",".join(settings.recipes)] if settings.recipes else []
     return shlex.join([*words, *(word for change in overrides for word in ("--set", change)), "--out", "DIR"])

@@ -13,9 +13,7 @@ from plant.evaluate.scores.scored import load_scored
 from plant.evaluate.significance.compare import COMPARED, Comparison, compare_results
 from plant.recipe.reading import load_recipe
 from plant.steps.fit import key_of_coder
-from plant.store.fingerprint import fingerprint
-from plant.store.keeper import digest_of
-from plant.studies.fittings import Cost, Fitting, usual
+from plant.studies.fittings import Cost, Fitting, Notes, usual
 from plant.studies.kept import Kept
 from plant.studies.running import Call, fit_all, last_words, settings_of
 
@@ -64,8 +62,7 @@ def recipes_of(study: str, *, gpu: bool) -> tuple[str, ...]:
 def study(
     recipes: Sequence[str],
     seeds: Sequence[int],
-    source: str,
-    options: Sequence[str],
+    notes: Notes,
     out: Path,
     *,
     overrides: Sequence[str] = (),
@@ -75,7 +72,7 @@ def study(
     keep: Path | None = None,
     so_far: bool = False,
 ) -> Study:
-    """Fit every recipe with every seed by `plant run source` with `options`; what is there and unchanged stays.
+    """Fit every recipe with every seed on the same notes by `plant run`; what is there and unchanged stays.
 
     Seed by seed, so that a study that was stopped has rows of all recipes. A recipe that fails does not stop the rest.
     `call` carries out one run, by itself in a process of its own; a `pool` carries out several side by side. In `keep`
@@ -84,12 +81,11 @@ def study(
     """
     recipes, seeds = tuple(dict.fromkeys(recipes)), tuple(dict.fromkeys(seeds))
     _check_names(recipes)
-    about = [fingerprint(source), *options]
-    fittings = [planned(recipe, seed, out, overrides, about) for seed in seeds for recipe in recipes]
-    if source != "demo" and not Path(source).exists():
-        raise InputError(f"there is no file or folder {source!r} ('demo' is the embedded corpus)")
-    shared = ["--shared", str(out / "shared"), *settings_of(overrides)]
-    runs = [(one, ["run", source, *options, *shared, *settings_of([f"seed={one.seed}"])]) for one in fittings]
+    digest = notes.digest
+    fittings = [planned(recipe, seed, out, overrides, digest) for seed in seeds for recipe in recipes]
+    notes.check()
+    common = ["run", notes.source, *notes.words, "--shared", str(out / "shared"), *settings_of(overrides)]
+    runs = [(one, [*common, *settings_of([f"seed={one.seed}"])]) for one in fittings]
     kept = Kept(_result_of, keep)
     costs = fit_all(runs, kept, say, call=call, pool=pool, so_far=so_far)
     return _compared(recipes, fittings, costs, kept)
@@ -99,9 +95,9 @@ def _result_of(fitting: Fitting, cost: Cost) -> dict[str, Any]:
     return result_as_json(result_of(load_scored(fitting.folder / "predictions")))
 
 
-def planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], about: Sequence[str]) -> Fitting:
-    """The run of a recipe with a seed; `about` is what all runs are made from."""
-    made_from = key_of_coder(load_recipe(recipe, [*overrides, f"seed={seed}"]), digest_of(list(about)))
+def planned(recipe: str, seed: int, out: Path, overrides: Sequence[str], notes: str) -> Fitting:
+    """The run of a recipe with a seed; `notes` is the digest of what all runs are made from."""
+    made_from = key_of_coder(load_recipe(recipe, [*overrides, f"seed={seed}"]), notes)
     return Fitting(recipe, seed, out / f"{Path(recipe).stem}-seed{seed}", made_from)
 
 

@@ -10,9 +10,7 @@ from plant.cluster.pool import Pool
 from plant.errors import InputError
 from plant.recipe.reading import load_recipe
 from plant.steps.fit import key_of_coder
-from plant.store.fingerprint import fingerprint
-from plant.store.keeper import digest_of
-from plant.studies.fittings import Cost, Fitting
+from plant.studies.fittings import Cost, Fitting, Notes
 from plant.studies.kept import Kept
 from plant.studies.running import Call, fit_all, last_words, settings_of
 
@@ -23,7 +21,7 @@ SEED = "{seed}"  # in a change: the seed of the run
 class Variant:
     """A recipe with changes, under a name of its own; `about` is what its rows say besides.
 
-    `source` stands in for the notes of the study where a variant is fitted on others.
+    `source`, a table of ours, stands in for the notes of the study where a variant is fitted on others.
     """
 
     name: str
@@ -31,14 +29,6 @@ class Variant:
     changes: tuple[str, ...] = ()
     about: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
     source: str = ""
-
-
-@dataclass(frozen=True)
-class Notes:
-    """What variants are fitted on: a source, and the options of `plant run` that say which notes are for what."""
-
-    source: str
-    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,12 +86,11 @@ def _planned(
     variant: Variant, seed: int, notes: Notes, out: Path, overrides: Sequence[str]
 ) -> tuple[Fitting, list[str]]:
     """The fitting of a variant with a seed, and the words of its `plant run`."""
-    source = variant.source or notes.source
+    notes = Notes(variant.source, notes.options) if variant.source else notes
     changes = [change.replace(SEED, str(seed)) for change in (*overrides, *variant.changes)]
-    corpus = digest_of([fingerprint(source), *notes.options])
-    made_from = key_of_coder(load_recipe(variant.recipe, [*changes, f"seed={seed}"]), corpus)
+    made_from = key_of_coder(load_recipe(variant.recipe, [*changes, f"seed={seed}"]), notes.digest)
     fitting = Fitting(variant.recipe, seed, out / f"{variant.name}-seed{seed}", made_from, variant.name)
-    return fitting, ["run", source, *notes.options, *settings_of([*changes, f"seed={seed}"])]
+    return fitting, ["run", notes.source, *notes.words, *settings_of([*changes, f"seed={seed}"])]
 
 
 def _check_names(variants: Sequence[Variant]) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from plant.data.sources import open_source
 from plant.errors import InputError
 from plant.nn.parts.protocols import planted_ranker
-from plant.studies.variants import Notes, Run
+from plant.studies.fittings import Notes
+from plant.studies.variants import Run
 from plant.systems.array_classifier import whole_system
 from plant.systems.classifier import ClassifierSystem
 from plant.systems.coder import FittedCoder, load_coder
@@ -44,7 +44,7 @@ def case_rows(run: Run, notes: Notes) -> Iterator[Mapping[str, Any]]:
     """For some reported notes and their marked codes the words that each explainer names, beside those marked."""
     coder = load_coder(run.folder / "coder")
     report = dict(zip(notes.options[::2], notes.options[1::2], strict=True)).get("--report", "test").split(",")
-    cases = [note for note in open_source(notes.source).notes() if note.split in report and note.evidence][:NOTES]
+    cases = [note for note in notes.open().notes() if note.split in report and note.evidence][:NOTES]
     for number, note in enumerate(cases, start=1):
         documents = coder.encode([note.text])
         for code in [code for code in note.codes if code in note.evidence and code in coder.codes]:
@@ -90,7 +90,7 @@ def _best_words(coder: FittedCoder, documents: Any, note: Note, code: str, expla
 
 def _marked_words(notes: Notes) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
-    for note in open_source(notes.source).notes():
+    for note in notes.open().notes():
         for code in note.evidence:
             found.setdefault(code, Counter()).update(_words_within(note, code))
     return found

@@ -25,3 +25,8 @@ class SourceOptions:
     splits: str = ""  # a folder of published id lists, or a table of ids and splits
     min_code_count: int | None = None  # codes of fewer notes are left out; None: as the corpus is published
     max_row: int = 50_000_000  # bytes of one row, line or text; more is a damaged file
+
+
+def option_of(field_name: str) -> str:
+    """The option of the command line that sets a field."""
+    return "--" + field_name.replace("_", "-")

@@ -18,7 +18,7 @@ from plant.nn.layers import without_padding
 from plant.nn.planting.attending import Attending, Heads, NoSources
 from plant.nn.planting.batched import BatchLook, batched_logits, batched_loss
 from plant.nn.planting.fused import fused_logits, fused_loss
-from plant.tensors import Decoded, Encoded
+from plant.tensors import Decoded, Encoded, is_traced
 from plant.values import Dropout, Natural
 
 
@@ -57,7 +57,7 @@ class LabelAttention(nn.Module):
     def evidence(self, encoded: Encoded) -> Float[Tensor, "batch label"]:
         """The logits without the bias."""
         nothing = torch.zeros_like(self.bias)
-        if torch.jit.is_tracing() and not self.segment:
+        if is_traced() and not self.segment:
             return padded_logits(encoded, self._keys(encoded.states), self.queries, self.weights, nothing)
         packed = pack(encoded, segment=self.segment)
         if not compiled_for(self.bias.device):
@@ -112,7 +112,7 @@ def attended_logits(
     bias: Float[Tensor, "label"],
 ) -> Float[Tensor, "batch label"]:
     """CAML's attention and output for queries and weights that come from elsewhere."""
-    if torch.jit.is_tracing():
+    if is_traced():
         return padded_logits(encoded, encoded.states, queries, weights, bias)
     packed = pack(encoded, segment=0)
     states = packed.states.to(weights.dtype)
