@@ -25,7 +25,7 @@ ALPHA = 0.05
 SUMMARY = (  # the rows of the README's table: the study and the system on CANTEMIST, the system on CodiEsp-D
     ("plant", "prior", "prior"),
     ("plant", "tfidf", "tfidf"),
-    ("cantemist", "dr-caml-small", "laat-small"),
+    ("cantemist", "dr-caml-small", "multirescnn-small"),
     ("plant", "plant-cnn-learned", "plant-cnn-learned"),
     ("plant", "plant-cnn", "plant-cnn"),
     ("dictionary-cantemist", "dictionary", "dictionary"),
