@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from plant.coder import Coder
 from plant.codes.codebook import CodeBook
@@ -38,6 +39,18 @@ def test_any_folder_answers_prompts(save, tmp_path: Path) -> None:
     np.testing.assert_array_equal(Coder.load(tmp_path / "coder").predict_proba(texts[:4]), scores)
     with pytest.raises(InputError, match="explained by 'gradient' only"):
         coder.predict(texts[:1], explainer="attention")
+
+
+def test_the_head_that_a_folder_lacks_is_drawn_from_the_seed_of_the_recipe(tmp_path: Path) -> None:
+    save_xlmr(tmp_path / "folder")
+    notes = notes_of(24, n_codes=4)
+    texts, codes = [note.text for note in notes], [note.codes for note in notes]
+    found = []
+    for state in (1, 2):
+        torch.manual_seed(state)  # what ran before in the process
+        coder = Coder("kept-small", *TINY, f"encoder.folder={tmp_path / 'folder'}")
+        found.append(coder.fit(texts, codes, choose=0.3, codebook=BOOK).predict_proba(texts[:4]))
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,14 @@ def read_folder(folder: Path | str) -> Transformer:
 
 
 def read_head(folder: Path | str) -> dict[str, Tensor]:
-    """The weights of a checkpoint's head for hidden words; new ones where it has none."""
+    """The weights of a checkpoint's head for hidden words; none where it lacks any of them."""
     with _readable(Path(folder)):
-        network = transformers_library().AutoModelForMaskedLM.from_pretrained(
-            str(folder), **_OFFLINE, use_safetensors=True
+        network, found = transformers_library().AutoModelForMaskedLM.from_pretrained(
+            str(folder), **_OFFLINE, use_safetensors=True, output_loading_info=True
         )
     body = f"{network.base_model_prefix}."
+    if any(not name.startswith(body) for name in found["missing_keys"]):
+        return {}  # the library drew the rest by a random state that is not the recipe's
     return {name: t.detach().float() for name, t in network.state_dict().items() if not name.startswith(body)}
 
 
