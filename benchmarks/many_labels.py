@@ -34,11 +34,10 @@ SYSTEMS: Mapping[str, tuple[str, ...]] = {  # the recipe of each, and what is ch
     "parabel": ("parabel",),
     "bonsai": ("bonsai",),
     "plant-bow": ("plant-bow",),
-    "fasttext": ("fasttext-small",),
-    "plant-cnn": ("plant-cnn",),
-    "attentionxml": ("attentionxml-small",),
-    "attentionxml-tree": ("attentionxml-tree-small",),
-}
+    "fasttext": ("fasttext-small", "fit.batch=256", "fit.learning_rate=0.01"),
+    "attentionxml": ("attentionxml-tree-small", "label_tree.branches=32", "label_tree.average_from=0",
+                     "fit.batch=64", "fit.learning_rate=5e-3", "fit.epochs=4"),
+}  # fmt: skip
 MEASURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "MAP")
 FEW, MANY = 500, 3_000
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
