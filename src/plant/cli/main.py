@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import plant
 from plant.cli.console import say
-from plant.errors import InputError, PlantError, quoted, without_texts
+from plant.errors import InputError, PlantError, lacks_memory, quoted, without_texts
 from plant.kernels import are_kept
 
 VERBS = {
@@ -44,8 +44,6 @@ READING = ("predict", "explain", "serve")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """For numpy where notes are read: the products of one note are too small to be shared, and a second thread spent as
 much as the first one, waiting."""
-MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",
-                "bad allocation", "std::bad_alloc")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -69,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except OSError as error:
         _fail(without_texts(_disk_sentence(error), words))
     except (MemoryError, RuntimeError) as error:
-        if not _lacks_memory(error):
+        if not lacks_memory(error):
             raise
         _fail("there is not enough memory for this: choose smaller sizes in the recipe, or another machine")
     sys.exit(0)
@@ -100,12 +98,6 @@ def _check_streams() -> None:
             sys.stdout.reconfigure(errors="replace")
         else:  # data, whose readers expect UTF-8 whatever this machine's language is
             sys.stdout.reconfigure(encoding="utf-8")
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Whether an allocation failed; torch says so in a RuntimeError."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or any(sign in said for sign in MEMORY_SIGNS)
 
 
 def _run(arguments: list[str]) -> None:

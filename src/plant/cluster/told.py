@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import plant.errors
-from plant.errors import PlantError
+from plant.errors import PlantError, lacks_memory
 
 BUG = "bug"
 
@@ -54,6 +54,8 @@ def told(work: Callable[..., Any], *arguments: Any) -> Told:
     except (MemoryError, KeyboardInterrupt) as error:
         return Told(kind=type(error).__name__)
     except Exception as error:  # a bug: what it says may quote a note, where it was raised does not
+        if lacks_memory(error):
+            return Told(kind="MemoryError")
         places = [
             f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
         ]

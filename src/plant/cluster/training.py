@@ -9,7 +9,7 @@ from typing import Any
 
 import plant.errors
 from plant.cluster.launch import RESTARTS
-from plant.cluster.on_ray import OnRay, on_ray
+from plant.cluster.on_ray import MISSING, OnRay, on_ray, ray_here
 from plant.cluster.pool import Call, Needs
 from plant.cluster.told import Told, told
 from plant.errors import InputError, PlantError
@@ -31,6 +31,7 @@ def train_on_ray(
     """
     if address.startswith("ray://"):
         raise InputError("processes that train together are started from a node of the cluster: --cluster auto")
+    _check_trains()
     with on_ray(address, workers=workers) as pool, made_folder(room), temporary_folder(room / "training") as place:
         pool.check_sees(place)
         words, processes = place.resolve() / WORDS, _processes(pool, workers, most)
@@ -38,6 +39,15 @@ def train_on_ray(
         _fit(pool, part, processes, words)
         if words.is_file():
             Told(**json.loads(words.read_text(encoding="utf-8"))).value()
+
+
+def _check_trains() -> None:
+    """Refuse a Ray that cannot train before a cluster is asked; it has parts that are installed by themselves."""
+    ray_here()
+    try:
+        import ray.train.torch  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"{MISSING} (what is there cannot train: {' '.join(str(error).split())})") from error
 
 
 def _processes(pool: OnRay, workers: int | None, most: int) -> int:
