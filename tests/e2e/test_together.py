@@ -231,6 +231,20 @@ def test_a_run_with_workers_leaves_the_coder_of_one_process(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_what_is_wrong_with_notes_is_one_line_of_all_processes(tmp_path: Path) -> None:
+    """It was said by each of them, four times over, with what torch had to say about it."""
+    (tmp_path / "notes.csv").write_text("id,text,codes\na,fever,R50\na,cough,R05\n")
+    command = ["run", str(tmp_path / "notes.csv"), "--recipe", "plant-demo", "--set", "fit.accumulate=2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "plant", *command, "--out", str(tmp_path / "out"), "--workers", "2"],
+        capture_output=True, text=True, timeout=ENDLESS,
+    )  # fmt: skip
+    said = [line for line in done.stderr.splitlines() if not line.startswith(("compiling", "reading"))]
+    assert (done.returncode, len(said)) == (2, 1), done.stderr
+    assert "two notes have the id 'a'" in said[0]
+
+
+@pytest.mark.slow
 def test_a_run_that_shares_labels_leaves_a_coder_in_parts_that_is_one_process_s(tmp_path: Path) -> None:
     """Listed words and dropout: up to the order of sums the coder of one process, and opened as any other."""
     write_notes(tmp_path / "notes.csv")

@@ -48,16 +48,9 @@ much as the first one, waiting."""
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb: exit code 0 when done, 2 when the user can mend it, 1 for a bug (with its traceback)."""
-    signal.signal(signal.SIGTERM, _interrupted)
-    # before torch starts its threads: on a machine with other work, threads that spin while they wait cost 20 times
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0] in READING and "numpy" not in sys.modules:  # which reads it once, when it is imported
-        os.environ.update({**ONE_THREAD, **os.environ})
     try:
-        _check_streams()
-        _run(words)
-        sys.stdout.flush()
+        carry_out(words)
     except PlantError as error:
         _fail(without_texts(str(error), words))
     except KeyboardInterrupt:
@@ -71,6 +64,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise
         _fail("there is not enough memory for this: choose smaller sizes in the recipe, or another machine")
     sys.exit(0)
+
+
+def carry_out(words: Sequence[str]) -> None:
+    """Run one verb; what goes wrong is raised, and being told to end is as Ctrl-C."""
+    signal.signal(signal.SIGTERM, _interrupted)
+    # before torch starts its threads: on a machine with other work, threads that spin while they wait cost 20 times
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if words and words[0] in READING and "numpy" not in sys.modules:  # which reads it once, when it is imported
+        os.environ.update({**ONE_THREAD, **os.environ})
+    _check_streams()
+    _run(list(words))
+    sys.stdout.flush()
 
 
 class _Parser(argparse.ArgumentParser):

@@ -64,7 +64,6 @@ def _check_answers(address: str) -> None:
 def ray_here() -> Any:
     """Ray, as it is asked for here: quiet, and telling nobody."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before it is imported: nothing is told to its makers
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # of this process: what goes wrong is said in one line
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a task without a GPU sees what its node sees
     try:
         import ray
