@@ -162,7 +162,7 @@ class _UnjoinedError(Exception):
 @pytest.mark.parametrize(
     ("error", "said"),
     [(_UnjoinedError("no authentication\ntoken was found"), "Error: no authentication token was.*RAY_AUTH_TOKEN"),
-     (RuntimeError("Version mismatch: Ray 2.50"), "Version mismatch: Ray 2.50.*the same version of Ray"),
+     (RuntimeError("Version mismatch: Ray 2.50"), "Version mismatch: Ray 2.50.*the version of Ray of one that runs"),
      (ConnectionError("Failed to connect"), "no Ray cluster answers at --cluster auto .*start one"),
      (ImportError("Ray Client requires ray[client]"), r"\(Ray Client requires .*pip install 'plant-xmtc\[cluster\]'")],
     ids=["token", "version", "nobody", "client"],
