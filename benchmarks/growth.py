@@ -201,21 +201,26 @@ def rank(point: Point, _: Path, *, steps: int = 20) -> float:
     return seconds + cpu_seconds(lambda: [learn(labels) for labels in timed]) / len(timed) * len(batches)
 
 
-def model_of(n_labels: int) -> Any:
-    """`plant-cnn` with sparse planting and random weights."""
+def given_for(n_labels: int) -> Any:
+    """What the parts of a planted classifier ask for, made up."""
     from plant.codes.codebook import CodeBook
-    from plant.nn.parts.build import build_classifier
     from plant.nn.parts.given import Given
     from plant.nn.planting.ranker import RANKERS
-    from plant.recipe.reading import load_recipe
-    from plant.systems.classifier import ClassifierSystem
     from plant.text.vocab import Vocab
 
-    recipe = load_recipe("plant-cnn", ["decoder.listed=100"])
     relevance, vocab = lists_for(n_labels), Vocab(("<pad>", "<unk>", *vocabulary(N_TOKENS)[2:]))
     ranker = RANKERS.build("bilinear", {}, n_tokens=N_TOKENS, n_labels=n_labels)
     frequencies = np.full(n_labels, 1e-4, np.float32)
-    given = Given(vocab, relevance.codes, CodeBook("other", (), {}), frequencies, relevance, ranker)
+    return Given(vocab, relevance.codes, CodeBook("other", (), {}), frequencies, relevance, ranker)
+
+
+def model_of(n_labels: int) -> Any:
+    """`plant-cnn` with sparse planting and random weights."""
+    from plant.nn.parts.build import build_classifier
+    from plant.recipe.reading import load_recipe
+    from plant.systems.classifier import ClassifierSystem
+
+    recipe, given = load_recipe("plant-cnn", ["decoder.listed=100"]), given_for(n_labels)
     return ClassifierSystem(recipe, build_classifier(recipe, given), given)
 
 

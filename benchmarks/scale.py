@@ -12,8 +12,8 @@ CPU seconds of all processes; wall time tells something only on a machine that d
 - shards: relevance of a corpus in four shards, one after the other, against that of the whole: the lists must be the
   same.
 - relate: `plant relate` of made-up notes by one process and by two, many notes beyond few. The lists must be the same.
-- labels: how many numbers two processes that share the labels of a planted classifier send for an update, against two
-  that share its notes; counted from the parameters of the classifier, 170,000 labels and 60,000 words.
+- labels: how many bytes two processes that share the labels of a planted classifier sum for an update of 16 notes,
+  against two that share its notes; both make the update, with 170,000 labels, 50,000 words and random weights.
 - train: `plant run` of one classifier by 1, 2 and 4 processes that share its updates of four micro-batches; the cost of
   an epoch is what many take beyond few. The weights of the coders must be near each other, as sums of floats are.
 """
@@ -21,11 +21,13 @@ CPU seconds of all processes; wall time tells something only on a machine that d
 import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
@@ -194,22 +196,59 @@ def relate() -> dict[str, float]:
     }
 
 
-def labels(n_labels: int = 170_000, n_words: int = 60_000) -> dict[str, float]:
-    """Numbers that are sent for an update of `plant-cnn`: of all parameters, or of those that all labels share.
+def labels() -> dict[str, float]:
+    """What two processes give to torch.distributed in an update of `plant-cnn`, counted where they give it."""
+    figures = {}
+    with TemporaryDirectory() as name, socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port, spawn = found.getsockname()[1], get_context("spawn")
+        found.close()
+        for share in ("notes", "labels"):
+            running = [spawn.Process(target=update, args=(rank, port, share, name)) for rank in range(2)]
+            for process in running:
+                process.start()
+            for process in running:
+                process.join()
+            figures |= {f"sharing_{share}_megabytes": float((Path(name) / share).read_text()) / 1e6}
+    return figures | {"ratio": figures["sharing_labels_megabytes"] / figures["sharing_notes_megabytes"]}
 
-    Of words those alone are sent that stand in the update: made-up notes, as frequent words as in a real text.
-    """
+
+def update(rank: int, port: int, share: str, folder: str) -> None:
+    """One of two processes: its part of the gradients, their sum and their clipping; notes in micro-batches of two."""
+    os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    import torch
+    from growth import CODES_PER_NOTE, N_TOKENS, given_for
+
+    from plant.nn.parts.build import build_classifier
     from plant.recipe.reading import load_recipe
+    from plant.tensors import Batch
+    from plant.train.ranges import ranged_classifier
+    from plant.train.together import ranked
 
-    recipe = load_recipe("plant-cnn")
-    width, filters, ranked = recipe.encoder.options["embedding"], recipe.encoder.options["filters"], recipe.rank.size
-    (kernel,) = recipe.encoder.options["kernels"]
-    text = np.random.default_rng(1).zipf(1.2, (UPDATE, NOTE_WORDS)) % n_words
-    met = len(np.unique(text))
-    told = 2 * n_words // 4  # a byte for each row of both tables says whether it is sent
-    shared = met * (width + ranked) + n_words + told + (kernel * width + 1) * filters
-    own = n_labels * (filters + 1 + ranked + 1)
-    return {"sharing_notes": shared + own, "sharing_labels": shared, "words": met, "ratio": shared / (shared + own)}
+    recipe, given, random = load_recipe("plant-cnn", ["decoder.listed=100"]), given_for(MANY), np.random.default_rng(1)
+    texts = torch.from_numpy(random.zipf(1.2, (UPDATE, NOTE_WORDS)) % (N_TOKENS - len(SPECIAL)) + len(SPECIAL))
+    targets = torch.zeros(UPDATE, MANY)
+    targets.scatter_(1, torch.from_numpy(random.integers(0, MANY, (UPDATE, CODES_PER_NOTE))), 1.0)
+    with ranked(by_labels=share == "labels") as together:
+        if together.by_labels:
+            ranged = ranged_classifier(recipe, given, together)
+            classifier, own, together, mine = ranged.part, ranged.labels, ranged.together, range(0, UPDATE, 2)
+        else:
+            classifier, own, mine = build_classifier(recipe, given), range(MANY), range(2 * rank, UPDATE, 4)
+        for first in mine:
+            rows = slice(first, first + 2)
+            here = targets[rows, own.start : own.stop]
+            classifier.train().loss(Batch(texts[rows], torch.ones_like(texts[rows]).bool(), here)).backward()
+        sent, all_reduce = list[int](), torch.distributed.all_reduce
+
+        def counted(tensor: Any, **options: Any) -> Any:
+            sent.append(tensor.numel() * tensor.element_size())
+            return all_reduce(tensor, **options)
+
+        torch.distributed.all_reduce = counted
+        together.sum_gradients(list(classifier.parameters()), micro_batches=UPDATE // 2)
+        together.clip(list(classifier.parameters()), 1.0)
+    (Path(folder) / share).write_text(str(sum(sent)))  # the same by both
 
 
 def fit(folder: Path, out: str, *options: str) -> Spent:
@@ -283,7 +322,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 RELATED = 2_000, 20_000  # notes
 NOTES, SHARDS, TIMES, WORKERS = 240, 8, 11, (0, 1, 2, 4)
-UPDATE, NOTE_WORDS = 16, 1_500  # notes of an update where labels are shared, and their words
+UPDATE, NOTE_WORDS, MANY = 16, 1_500, 170_000  # notes of an update where labels are shared, their words, the labels
 PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "merge": merge,
     "shards": shards,

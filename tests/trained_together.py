@@ -153,7 +153,7 @@ class Waiting:
         self.calls -= 1
         if self.calls == 0:
             self.mark.write_text(node_id())
-            time.sleep(900)
+            time.sleep(3600)
 
 
 def node_id() -> str:

@@ -14,6 +14,8 @@ UNBROKEN = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 )
 LONGEST_UNBROKEN_NAME, LONGEST_UNBROKEN_PATH = 4, 12  # letters of such scripts
+MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",
+                "bad allocation", "std::bad_alloc")  # fmt: skip
 
 
 class PlantError(Exception):
@@ -34,6 +36,14 @@ class ArtifactError(PlantError):
 
 class CodeError(PlantError, ValueError):
     """A code or coding system that cannot be understood."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an allocation failed; torch says so in a RuntimeError."""
+    if not isinstance(error, RuntimeError):
+        return isinstance(error, MemoryError)
+    said = str(error).lower()
+    return any(sign in said for sign in MEMORY_SIGNS)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

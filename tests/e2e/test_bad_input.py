@@ -95,19 +95,25 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
         for number in range(60_000):
             note = {"id": str(number), "text": f"fever {number} " * 40, "codes": ["J18.9"], "split": "train"}
             file.write(json.dumps(note) + "\n")
-    command = [sys.executable, "-c", "from plant.cli.main import main; main()"]
-    running = subprocess.Popen(
-        [*command, "prepare", "notes.jsonl", "--out", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 300
-    while not list(tmp_path.glob(".out*/tokens")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(running.pid, signal.SIGINT)
-    _, errors = running.communicate(timeout=200)
-    assert running.returncode == 2
+    code, errors = interrupted(tmp_path)
+    while code == 0:  # on a crowded core it may be done before it is interrupted
+        shutil.rmtree(tmp_path / "out")
+        code, errors = interrupted(tmp_path)
+    assert code == 2
     assert "interrupted" in errors
     assert "Traceback" not in errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.jsonl"]
+
+
+def interrupted(folder: Path) -> tuple[int, str]:
+    """How a command ends that is interrupted while it writes, and what it says."""
+    command = [sys.executable, "-c", "from plant.cli.main import main; main()", "prepare", "notes.jsonl"]
+    running = subprocess.Popen([*command, "--out", "out"], cwd=folder, stderr=subprocess.PIPE, text=True)
+    while not list(folder.glob(".out*/tokens")) and running.poll() is None:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate()
+    return running.returncode, errors
 
 
 def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:

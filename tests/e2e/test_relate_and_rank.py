@@ -104,4 +104,6 @@ def test_counts_of_two_places_are_related_from_the_command_line(
     assert plant("relate", *both, "--out", str(tmp_path / "relevance")) == 0
     assert "36 notes of 2 places" in capsys.readouterr().err
     assert load_relevance(tmp_path / "relevance").thing.n_documents == 36
-    assert plant("relate", str(tmp_path / "a"), both[0], "--out", str(tmp_path / "x")) == 2
+    for wrong in ([str(tmp_path / "a"), both[0]], [both[0], "--counts"]):
+        assert plant("relate", *wrong, "--out", str(tmp_path / "x")) == 2
+        assert "is a corpus (plant prepare), the shards of one" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Prediction over shards: each exactly once and whole, with the bytes of one process, whatever was killed."""
 
+import gzip
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +90,22 @@ def test_every_kind_of_table_is_a_shard_and_parquet_an_output(coder: str, tmp_pa
     assert [line.file for line in done.lines] == ["csvs.parquet", "jsonls.parquet", "parquets.parquet"]
     read = polars.read_parquet(tmp_path / "out" / "csvs.parquet")
     assert read["id"].to_list() == [note.id for note in list(blocks())[1]]
+
+
+def test_parts_without_rows_are_shards_without_notes(
+    coder: str, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs that write in parts leave empty files, which ended the command."""
+    for part in shards.glob("part[1-4]*"):
+        part.unlink()
+    (shards / "none.jsonl").touch()
+    (shards / "packed.csv.gz").write_bytes(gzip.compress(b"", mtime=0))
+    polars.DataFrame({"id": [], "text": []}, schema={"id": str, "text": str}).write_parquet(shards / "nothing.parquet")
+    with pytest.raises(SystemExit, match="0"):
+        main(["predict", coder, str(shards), "--out", str(tmp_path / "out")])
+    assert f"{NOTES} notes of 4 shards coded: {tmp_path / 'out'}; 3 of them without notes" in capsys.readouterr().err
+    sizes = {file.name: file.stat().st_size > 0 for file in (tmp_path / "out").glob("*.jsonl") if file.name != LEDGER}
+    assert sizes == {"none.jsonl": False, "nothing.jsonl": False, "packed.jsonl": False, "part0.jsonl": True}
 
 
 def test_what_is_done_is_not_done_again(coder: str, shards: Path, tmp_path: Path) -> None:
@@ -194,7 +212,8 @@ def kill_and_resume(coder: str, shards: Path, folder: Path, kills: int) -> None:
         time.sleep(draw.uniform(0.3, 1) * seconds)
         children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
         victim = int(draw.choice(children)) if number % 2 and children else running.pid
-        os.kill(victim, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # that worker was just done
+            os.kill(victim, signal.SIGKILL)
         running.wait()
     assert predicting(coder, shards, folder / "killed").wait() == 0
     assert bytes_of(folder / "killed") == bytes_of(whole)

@@ -170,7 +170,7 @@ def test_counts_of_several_places_give_the_relevance_of_all_their_notes(tmp_path
             new = np.argsort(order).astype(np.int32)
             words = Vocab(tuple(view.vocab.tokens[token] for token in order))
             part = replace(part, vocab=words, documents=replace(part.documents, tokens=new[part.documents.tokens]))
-        save_counts(of_frequent_words(count_all(part), least=0), tmp_path / str(number))
+        save_counts(of_frequent_words(count_all([part]), least=0), tmp_path / str(number))
     found = relate_counts(pooled([load_counts(tmp_path / str(number)) for number in range(2)]), recipe)
     assert found.thing.n_documents == 50
     assert listed_by_name(found) == listed_by_name(named(relate(view, recipe), view))
@@ -179,9 +179,9 @@ def test_counts_of_several_places_give_the_relevance_of_all_their_notes(tmp_path
 def test_counts_that_leave_a_place_have_no_rare_word_and_no_text(tmp_path: Path) -> None:
     view = random_view(6, n_documents=40)
     rare = {
-        word for word, notes in zip(view.vocab.tokens, count_all(view).thing.token_counts, strict=True) if notes < 12
+        word for word, notes in zip(view.vocab.tokens, count_all([view]).thing.token_counts, strict=True) if notes < 12
     }
-    counted = of_frequent_words(count_all(view), least=12)
+    counted = of_frequent_words(count_all([view]), least=12)
     save_counts(counted, tmp_path / "counts")
     assert rare.difference(("<pad>", "<unk>"))
     assert not rare.difference(("<pad>", "<unk>")) & set(load_counts(tmp_path / "counts").vocab.tokens)

@@ -13,6 +13,7 @@ from plant.data.shards import ShardedCorpus, joined_corpus
 from plant.recipe.schema import Prepare, Relate
 from plant.relevance.store import load_relevance
 from plant.steps.relate import relate, relate_views
+from plant.store.artifact import open_artifact
 from plant.types import Note, Span
 from tests.made_up import notes_of
 
@@ -90,6 +91,10 @@ def test_shards_on_disk_are_related_as_one(tmp_path: Path, capsys: pytest.Captur
     one, two = ((tmp_path / name / "tensors.safetensors").read_bytes() for name in ("one", "two"))
     assert one == two
     assert load_relevance(tmp_path / "one").files == load_relevance(tmp_path / "two").files
+    for name, corpora in (("counted", [str(tmp_path / "whole")]), ("added", shards)):  # a rare word is one of them all
+        assert called("relate", *corpora, "--counts", "--least", "9", "--out", str(tmp_path / name)) == 0
+    counted, added = (open_artifact(tmp_path / name, "counts").manifest for name in ("counted", "added"))
+    assert (counted.files, counted.facts) == (added.files, added.facts)
     assert called("relate", shards[0], shards[0], "--out", str(tmp_path / "three")) == 2
     assert called("prepare", files[1], *few, str(tmp_path / "alone")) == 0
     assert called("relate", str(tmp_path / "alone"), shards[1], "--out", str(tmp_path / "four")) == 2

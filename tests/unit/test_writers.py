@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +62,26 @@ def test_a_damaged_artifact_is_replaced_by_a_whole_one_of_the_same_manifest(tmp_
     tensors.write_bytes(tensors.read_bytes()[:-1])
     save_artifact(tmp_path / "thing", "thing", tensors={"value": np.arange(3)})
     assert open_artifact(tmp_path / "thing").tensors["value"].tolist() == [0, 1, 2]
+
+
+def test_a_writer_whom_others_pass_at_each_step_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Theirs was there before ours, and again before the older one could return: that ended in an error."""
+    save_artifact(tmp_path / "thing", "thing", tensors={"value": np.arange(1)})
+    rename, passed = Path.rename, list[str]()
+
+    def passed_by(self: Path, target: Path) -> Path:
+        if target.name == "thing" and len(passed) < 2:
+            passed.append(self.name)
+            theirs = self if self.name.endswith(OLD) else self.with_name(self.name + OLD)
+            if not target.exists():
+                shutil.copytree(theirs, target)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", passed_by)
+    save_artifact(tmp_path / "thing", "thing", tensors={"value": np.arange(2)})
+    assert [name.endswith(OLD) for name in passed] == [False, True]
+    assert len(open_artifact(tmp_path / "thing", "thing").tensors["value"]) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["thing"]
 
 
 def make_often(folder: Path, together: Any, failed: "multiprocessing.SimpleQueue[str]") -> None:

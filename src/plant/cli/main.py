@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import plant
 from plant.cli.console import say
-from plant.errors import InputError, PlantError, quoted, without_texts
+from plant.errors import InputError, PlantError, lacks_memory, quoted, without_texts
 from plant.kernels import are_kept
 
 VERBS = {
@@ -44,22 +44,13 @@ READING = ("predict", "explain", "serve")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """For numpy where notes are read: the products of one note are too small to be shared, and a second thread spent as
 much as the first one, waiting."""
-MEMORY_SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "storage size calculation overflowed",
-                "bad allocation", "std::bad_alloc")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb: exit code 0 when done, 2 when the user can mend it, 1 for a bug (with its traceback)."""
-    signal.signal(signal.SIGTERM, _interrupted)
-    # before torch starts its threads: on a machine with other work, threads that spin while they wait cost 20 times
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0] in READING and "numpy" not in sys.modules:  # which reads it once, when it is imported
-        os.environ.update({**ONE_THREAD, **os.environ})
     try:
-        _check_streams()
-        _run(words)
-        sys.stdout.flush()
+        carry_out(words)
     except PlantError as error:
         _fail(without_texts(str(error), words))
     except KeyboardInterrupt:
@@ -69,10 +60,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except OSError as error:
         _fail(without_texts(_disk_sentence(error), words))
     except (MemoryError, RuntimeError) as error:
-        if not _lacks_memory(error):
+        if not lacks_memory(error):
             raise
         _fail("there is not enough memory for this: choose smaller sizes in the recipe, or another machine")
     sys.exit(0)
+
+
+def carry_out(words: Sequence[str]) -> None:
+    """Run one verb; what goes wrong is raised, and being told to end is as Ctrl-C."""
+    signal.signal(signal.SIGTERM, _interrupted)
+    # before torch starts its threads: on a machine with other work, threads that spin while they wait cost 20 times
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if words and words[0] in READING and "numpy" not in sys.modules:  # which reads it once, when it is imported
+        os.environ.update({**ONE_THREAD, **os.environ})
+    _check_streams()
+    _run(list(words))
+    sys.stdout.flush()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -100,12 +103,6 @@ def _check_streams() -> None:
             sys.stdout.reconfigure(errors="replace")
         else:  # data, whose readers expect UTF-8 whatever this machine's language is
             sys.stdout.reconfigure(encoding="utf-8")
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Whether an allocation failed; torch says so in a RuntimeError."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or any(sign in said for sign in MEMORY_SIGNS)
 
 
 def _run(arguments: list[str]) -> None:

@@ -84,10 +84,14 @@ def _run_shards(arguments: argparse.Namespace) -> None:
         check_apart(arguments.skip_bad, [*shards.values(), arguments.coder])
         _check_skipped(arguments.skip_bad, arguments.out)
     coder = coder_folder(arguments.coder)
+    if len(shards) < (arguments.workers or 1):
+        said = f"{len(shards):,} of {arguments.workers:,} workers have work, since a file is a shard"
+        say(f"{said}: files of 5,000 to 50,000 notes are good ones")
     with chosen_pool(arguments) as pool, progress() as tell:
         done = predict_shards(coder, shards, Path(arguments.out), _coding(arguments), pool, progress=tell)
     there = f" ({done.unchanged:,} were there already)" if done.unchanged else ""
-    say(f"{done.notes:,} notes of {len(done.lines):,} shards coded{there}: {arguments.out}")
+    none = f"; {done.empty:,} of them without notes" if done.empty else ""
+    say(f"{done.notes:,} notes of {len(done.lines):,} shards coded{there}: {arguments.out}{none}")
     tell_cut(sum(line.tokens_cut for line in done.lines), sum(line.notes_cut for line in done.lines))
     if arguments.skip_bad:
         bad = [{"shard": line.shard, "note": number, "why": why} for line in done.lines for number, why in line.skipped]

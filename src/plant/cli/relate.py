@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "places, to be added")  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the relevance, or of the counts")
     parser.add_argument("--counts", action="store_true",
-                        help="write how often words and codes meet, no text: what may leave a place")  # fmt: skip
+                        help="write how often words and codes meet in corpora, no text: what may leave")  # fmt: skip
     parser.add_argument("--least", type=int, default=5, metavar="NOTES",
                         help="with --counts, leave out words of fewer notes, maybe names (default: 5)")  # fmt: skip
     add_recipe_options(parser)
@@ -27,12 +27,14 @@ def run(arguments: argparse.Namespace) -> None:
     kinds = {read_manifest(path).kind for path in arguments.corpora}
     if kinds == {"counts"} and not arguments.counts:
         _relate_counts(arguments)
-    elif arguments.counts and len(arguments.corpora) == 1:
-        _count(arguments)
-    elif arguments.counts or kinds != {"corpus"}:
+    elif kinds != {"corpus"}:
+        what = " and ".join(sorted(kinds))
         raise InputError(
-            "several folders can be related where all are corpora, or all are counts (plant relate --counts)"
+            f"{what}: what is related, or counted (--counts), is a corpus (plant prepare), the shards of one, or, "
+            "without --counts, the counts of several places"
         )
+    elif arguments.counts:
+        _count(arguments)
     else:
         _relate(arguments)
 
@@ -55,12 +57,15 @@ def _relate(arguments: argparse.Namespace) -> None:
 
 def _count(arguments: argparse.Namespace) -> None:
     from plant.data.corpus import training_view
+    from plant.data.shards import open_shards
     from plant.data.store import load_corpus
     from plant.relevance.pooled import of_frequent_words, save_counts
     from plant.steps.relate import count_all
 
     check_apart(arguments.out, arguments.corpora)
-    counted = of_frequent_words(count_all(training_view(load_corpus(arguments.corpora[0]))), least=arguments.least)
+    one, *others = arguments.corpora
+    views = open_shards(arguments.corpora).views() if others else [training_view(load_corpus(one))]
+    counted = of_frequent_words(count_all(views), least=arguments.least)
     save_counts(counted, arguments.out)
     pairs = (
         f"{len(counted.thing.tokens):,} pairs of {len(counted.codebook.codes):,} codes and {len(counted.vocab):,} words"

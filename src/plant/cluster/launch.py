@@ -1,20 +1,31 @@
 """Processes of this machine that train one model together, started and restarted by torch's own launcher."""
 
+import logging
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from plant.cluster.pool import limit_threads
+from plant.cluster.told import read_told, told, write_told
 from plant.errors import InputError
 from plant.steps.processes import cores
 
 RESTARTS = 3  # of all processes, after one was killed: they go on from the checkpoint
-MENDABLE = 2  # the exit code of what a user can mend, said by the process itself
+CUT_SHORT = 2  # the exit code of a process that was told to end, or whose error a user can mend
+START = "from plant.cluster.launch import one_process; from plant.cli.main import carry_out; one_process(carry_out)"
+LOUD = ("torch.distributed.elastic.multiprocessing.api", "torch.distributed.elastic.agent.server.api")
 
 
 def launch(processes: int, arguments: Sequence[str]) -> None:
-    """Let so many processes carry out `plant` with the same arguments; each is told which of them it is."""
+    """Let so many processes carry out `plant` with the same arguments; each is told which of them it is.
+
+    What goes wrong that a user can mend is raised here, once, and not tried again.
+    """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -32,13 +43,47 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
         local_addr="127.0.0.1",
         max_restarts=RESTARTS,
     )
+    with TemporaryDirectory(prefix="plant-") as place, _quiet_after(words := Path(place) / "said.json"):
+        try:
+            elastic_launch(config, sys.executable)("-c", START, str(words), *arguments)
+        except SignalException as error:  # torch's handlers are in the place of ours
+            raise KeyboardInterrupt from error
+        except ChildFailedError as error:
+            if not words.exists():
+                code = min(failure.exitcode for failure in error.failures.values())
+                raise InputError(
+                    f"a process ended with code {code}, {RESTARTS + 1} times in all: its last lines stand above; "
+                    "run the same command to go on"
+                ) from error
+        if words.exists():
+            read_told(words).value()
+
+
+def one_process(carry_out: Callable[[Sequence[str]], None]) -> None:
+    """What each process does, once more after a kill; an error that a user can mend is written down and ends all."""
+    words, arguments = Path(sys.argv[1]), sys.argv[2:]
+    if words.exists():
+        return  # said by a process of the group before: the same would be said again
+    said = told(carry_out, arguments)
+    if said.is_mendable:
+        write_told(said, words)
+    if said.is_mendable or said.kind == KeyboardInterrupt.__name__:
+        sys.exit(CUT_SHORT)
+    said.value()
+
+
+@contextmanager
+def _quiet_after(words: Path) -> Iterator[None]:
+    """Where a process has said what is wrong, torch need not tell that it ended."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return not words.exists()
+
+    loggers = [logging.getLogger(name) for name in LOUD]
+    for logger in loggers:
+        logger.addFilter(is_news)
     try:
-        elastic_launch(config, sys.executable)("-m", "plant", *arguments)
-    except ChildFailedError as error:
-        codes = sorted({failure.exitcode for failure in error.failures.values()})
-        if MENDABLE in codes:
-            sys.exit(MENDABLE)
-        raise InputError(
-            f"a process ended with code {codes[0]}, {RESTARTS + 1} times in all: its last lines stand above; "
-            "run the same command to go on"
-        ) from error
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_news)

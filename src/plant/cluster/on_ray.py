@@ -19,21 +19,19 @@ from plant.store.artifact import atomic_file
 
 MISSING = "--cluster needs Ray: pip install 'plant-xmtc[cluster]'"
 PATIENCE, KNOCK = 300.0, 10.0  # seconds for nodes to start a worker and answer, and for a port to
+MOST_SAID = 300  # letters of what Ray says
 
 
 @contextmanager
 def on_ray(address: str, *, workers: int | None = None) -> Iterator["OnRay"]:
     """The cluster at an address, as long as the block lasts; our work there ends with it, the cluster does not."""
-    ray = _ray()
+    ray = ray_here()
     handler = signal.getsignal(signal.SIGTERM)
     try:
         _check_answers(address)
         ray.init(address=address, log_to_driver=False, logging_level="error", configure_logging=False)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"no Ray cluster answers at --cluster {address} ({type(error).__name__}): start one (ray start --head), "
-            "or take --workers N for processes of this machine"
-        ) from error
+    except (OSError, ValueError, RuntimeError, ImportError, ray.exceptions.RayError) as error:
+        raise InputError(_not_joined(address, error)) from error
     finally:
         signal.signal(signal.SIGTERM, handler)  # Ray puts its own in the place of ours
     try:
@@ -44,6 +42,17 @@ def on_ray(address: str, *, workers: int | None = None) -> Iterator["OnRay"]:
         ray.shutdown()
 
 
+def _not_joined(address: str, error: Exception) -> str:
+    """Why there is no cluster to work on: nobody is there, or somebody who does not take us for one of theirs."""
+    said, instead = " ".join(str(error).split())[:MOST_SAID], "or take --workers N for processes of this machine"
+    if isinstance(error, ImportError):
+        return f"Ray is here without all that --cluster needs ({said}): pip install 'plant-xmtc[cluster]', {instead}"
+    return (
+        f"no Ray cluster answers at --cluster {address} ({type(error).__name__}: {said}): start one, "
+        f"give here the token (RAY_AUTH_MODE, RAY_AUTH_TOKEN) and the version of Ray of one that runs, {instead}"
+    )
+
+
 def _check_answers(address: str) -> None:
     """Knock at the port, if an address names one: Ray itself would wait for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
@@ -52,7 +61,8 @@ def _check_answers(address: str) -> None:
             pass
 
 
-def _ray() -> Any:
+def ray_here() -> Any:
+    """Ray, as it is asked for here: quiet, and telling nobody."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before it is imported: nothing is told to its makers
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a task without a GPU sees what its node sees
     try:

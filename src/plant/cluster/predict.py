@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from plant.cluster.coding import Coding, Cut, coded, opened_coder
 from plant.cluster.pool import Call, Needs, Pool
-from plant.data.sources.files import stem_of, suffix_of
+from plant.data.notes import Skipped
+from plant.data.sources.files import open_bytes, stem_of, suffix_of
 from plant.data.sources.records import TABLES
 from plant.errors import InputError, quoted_path
 from plant.formats.written import SUFFIXES, write_coded
@@ -69,6 +70,11 @@ class Done:
     @property
     def notes(self) -> int:
         return sum(line.notes for line in self.lines)
+
+    @property
+    def empty(self) -> int:
+        """How many shards hold no notes, not even bad ones."""
+        return sum(not line.notes and not line.skipped for line in self.lines)
 
 
 def find_shards(names: Iterable[str]) -> dict[str, str]:
@@ -184,19 +190,11 @@ def predict_shard(worker: OpenedCoder, shard: Shard) -> tuple[Line, bool]:
 
 
 def _predict_file(worker: OpenedCoder, shard: Shard, notes: Path) -> tuple[Line, bool]:
-    from plant.data.sources.bare import read_texts
-
     out, coding, source = Path(shard.out), worker.coding, file_digest(notes)
     if shard.listed is not None and _is_done(shard, shard.listed, source):
         return shard.listed, False
     skipped: list[tuple[int, str]] = []
-    texts = read_texts(
-        str(notes),
-        text_column=coding.text_column,
-        id_column=coding.id_column,
-        skipped=(lambda number, why: skipped.append((number, why))) if coding.skip_bad else None,
-    )
-    texts = _naming(shard, texts)
+    texts = _naming(shard, _texts_of(notes, coding, lambda number, why: skipped.append((number, why))))
     fitted = worker.coder.fitted
     cut = Cut(fitted.recipe.prepare)
     with atomic_file(out) as temporary:
@@ -210,6 +208,20 @@ def _predict_file(worker: OpenedCoder, shard: Shard, notes: Path) -> tuple[Line,
         digest = file_digest(temporary)
     about = (shard.name, out.name, count, shard.made_from, source, digest)
     return Line(*about, tokens_cut=cut.tokens, notes_cut=cut.notes, skipped=tuple(skipped)), True
+
+
+def _texts_of(notes: Path, coding: Coding, skipped: Skipped) -> Iterator[Note]:
+    from plant.data.sources.bare import read_texts
+
+    if suffix_of(notes) != "parquet" and _holds_nothing(notes):
+        return iter(())  # programs that write in parts leave such a file for a part without rows
+    told = skipped if coding.skip_bad else None
+    return read_texts(str(notes), text_column=coding.text_column, id_column=coding.id_column, skipped=told)
+
+
+def _holds_nothing(file: Path) -> bool:
+    with open_bytes(file) as stream:
+        return not stream.peek(1)
 
 
 def _naming(shard: Shard, notes: Iterator[Note]) -> Iterator[Note]:

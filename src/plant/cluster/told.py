@@ -1,12 +1,16 @@
 """What goes wrong on a worker, in a form that can travel: its kind and a sentence, no values of a note."""
 
+import errno
+import json
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import plant.errors
-from plant.errors import PlantError
+from plant.errors import PlantError, lacks_memory
+from plant.store.artifact import atomic_file
 
 BUG = "bug"
 
@@ -25,6 +29,13 @@ class Told:
     number: int = 0  # of an OSError
     file: str = ""
 
+    @property
+    def is_mendable(self) -> bool:
+        """Whether a user can mend it, so that trying again would only say it again."""
+        if self.kind == "OSError":  # of a file, or of what is printed; those of connections may pass
+            return bool(self.file) or self.number in (errno.ENOSPC, errno.EPIPE)
+        return self.kind == "MemoryError" or _kind_of(self.kind) is not None
+
     def value(self) -> Any:
         """The result; otherwise the error, raised here as it would have been without workers."""
         if not self.kind:
@@ -35,10 +46,25 @@ class Told:
             raise MemoryError
         if self.kind == "KeyboardInterrupt":
             raise KeyboardInterrupt
-        kind = getattr(plant.errors, self.kind, None)
-        if isinstance(kind, type) and issubclass(kind, PlantError):
+        if kind := _kind_of(self.kind):
             raise kind(self.sentence)
         raise WorkerError(self.sentence)
+
+
+def _kind_of(name: str) -> type[PlantError] | None:
+    kind = getattr(plant.errors, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, PlantError) else None
+
+
+def write_told(said: Told, path: Path) -> None:
+    """Write down why there is no result, for who started this."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(asdict(replace(said, result=None))), encoding="utf-8")
+
+
+def read_told(path: Path) -> Told:
+    """What `write_told` wrote."""
+    return Told(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def told(work: Callable[..., Any], *arguments: Any) -> Told:
@@ -54,6 +80,8 @@ def told(work: Callable[..., Any], *arguments: Any) -> Told:
     except (MemoryError, KeyboardInterrupt) as error:
         return Told(kind=type(error).__name__)
     except Exception as error:  # a bug: what it says may quote a note, where it was raised does not
+        if lacks_memory(error):
+            return Told(kind="MemoryError")
         places = [
             f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
         ]

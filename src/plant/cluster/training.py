@@ -1,19 +1,17 @@
 """Processes of a Ray cluster that train one model together, placed and restarted by Ray Train."""
 
-import json
 import os
+import signal
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import plant.errors
 from plant.cluster.launch import RESTARTS
-from plant.cluster.on_ray import OnRay, on_ray
+from plant.cluster.on_ray import MISSING, OnRay, on_ray, ray_here
 from plant.cluster.pool import Call, Needs
-from plant.cluster.told import Told, told
-from plant.errors import InputError, PlantError
-from plant.store.artifact import atomic_file, made_folder
+from plant.cluster.told import read_told, told, write_told
+from plant.errors import InputError
+from plant.store.artifact import made_folder
 from plant.store.temporary import temporary_folder
 
 KEPT = "ray-train"  # what Ray keeps of its own accord, as long as it works
@@ -31,13 +29,23 @@ def train_on_ray(
     """
     if address.startswith("ray://"):
         raise InputError("processes that train together are started from a node of the cluster: --cluster auto")
+    _check_trains()
     with on_ray(address, workers=workers) as pool, made_folder(room), temporary_folder(room / "training") as place:
         pool.check_sees(place)
         words, processes = place.resolve() / WORDS, _processes(pool, workers, most)
         began()
         _fit(pool, part, processes, words)
         if words.is_file():
-            Told(**json.loads(words.read_text(encoding="utf-8"))).value()
+            read_told(words).value()
+
+
+def _check_trains() -> None:
+    """Refuse a Ray that cannot train before a cluster is asked; it has parts that are installed by themselves."""
+    ray_here()
+    try:
+        import ray.train.torch  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"{MISSING} (what is there cannot train: {' '.join(str(error).split())})") from error
 
 
 def _processes(pool: OnRay, workers: int | None, most: int) -> int:
@@ -62,14 +70,19 @@ def _fit(pool: OnRay, part: Call, processes: int, words: Path) -> None:
             name="run", storage_path=str(words.parent / KEPT), failure_config=FailureConfig(max_failures=RESTARTS)
         ),
     )
+    handler = signal.getsignal(signal.SIGINT)
     try:
         trainer.fit()
+    except SystemExit as error:  # after Ctrl-C, as if all were done
+        raise KeyboardInterrupt from error
     except Exception as error:  # of any kind that Ray has; what it says may quote what a worker said
         if not words.is_file():
             raise InputError(
                 f"processes of the cluster ended, {RESTARTS + 1} times in all ({type(error).__name__}): Ray's logs "
                 "tell why; run the same command to go on"
             ) from error
+    finally:
+        signal.signal(signal.SIGINT, handler)  # Ray's own would ask a training that has ended
 
 
 def one_process(about: dict[str, Any]) -> None:
@@ -79,8 +92,6 @@ def one_process(about: dict[str, Any]) -> None:
         return  # said by a process of the group before: the same would be said again
     os.chdir(about["folder"])
     said = told(about["part"])
-    kind = getattr(plant.errors, said.kind, None)
-    if isinstance(kind, type) and issubclass(kind, PlantError):
-        with atomic_file(words) as temporary:
-            temporary.write_text(json.dumps(asdict(said)), encoding="utf-8")
+    if said.is_mendable:
+        write_told(said, words)
     said.value()

@@ -99,6 +99,8 @@ def incidence(documents: Documents, *, n_tokens: int, n_labels: int) -> Incidenc
 
 def joined(parts: Sequence[Incidence]) -> Incidence:
     """The incidence of all notes from those of shards, in their order; the same as if they had been read as one."""
+    if len(parts) == 1:
+        return parts[0]
     before = offsets([part.n_documents for part in parts])
     labels = np.concatenate([owners(part.document_starts) for part in parts])
     documents = np.concatenate([part.documents + base for part, base in zip(parts, before, strict=False)])

@@ -64,7 +64,7 @@ def relate_views(
             named = named or _tokens_of_names(view.vocab, view.codebook, view.codes)
             for words, label in mined_mentions(view) if recipe.marked else ():
                 named[label].update(words)
-    found = joined(parts) if len(parts) > 1 else parts[0]
+    found = joined(parts)
     naming = {label: sorted(words) for label, words in named.items()}
     return _related(found, view.codes, naming, recipe, find or in_threads(), progress)
 
@@ -118,10 +118,12 @@ def relate_counts(named: Named[PairCounts], recipe: Relate, progress: Progress =
     return Named(Relevance(book.codes, tokens, scores, *about), named.files)
 
 
-def count_all(view: TrainingView) -> Named[PairCounts]:
+def count_all(views: Iterable[TrainingView]) -> Named[PairCounts]:
     """All counts of the fitted notes: larger than relevance, but they can be added to those of other notes."""
-    found = incidence(view.documents, n_tokens=len(view.vocab), n_labels=len(view.codes))
-    return Named(count(found), name_files(view.vocab, view.codebook, view.codes))
+    parts: list[Incidence] = []
+    for view in views:  # of shards, which come one after the other: words and codes are those of all
+        parts.append(incidence(view.documents, n_tokens=len(view.vocab), n_labels=len(view.codes)))
+    return Named(count(joined(parts)), name_files(view.vocab, view.codebook, view.codes))
 
 
 def relate_step(find: Find | None = None) -> Step:

@@ -27,6 +27,7 @@ FORMAT = IN_PARTS  # the newest that this version reads
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
 PART = re.compile(r"tensors-\d{5}-of-\d{5}\.safetensors")
 TRIES, PAUSE = 20, 0.02  # of writers of one folder that get in each other's way, and seconds between, at most
+OTHERS_WERE_FIRST = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
 UNFINISHED = "unfinished"  # an object beside those of an artifact whose manifest is not there yet
 SEAL = "seal"  # of the manifest: a digest of all that it says; folders of earlier versions have none
 
@@ -381,14 +382,22 @@ def _has_moved(folder: Path, path: Path) -> bool:
             path.rename(old)
         folder.rename(path)
     except OSError as error:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT) or not folder.exists():
+        _step_back(old, path)
+        if error.errno not in OTHERS_WERE_FIRST or not folder.exists():
             raise
         return False
     finally:
         shutil.rmtree(old, ignore_errors=True)
     return True
+
+
+def _step_back(old: Path, path: Path) -> None:
+    """Let the older folder return, unless somebody took its place or nothing had stepped aside."""
+    try:
+        old.rename(path)
+    except OSError as error:
+        if error.errno not in OTHERS_WERE_FIRST:
+            raise
 
 
 def _holds_the_same(folder: Path, path: Path) -> bool:

@@ -1,5 +1,6 @@
 """`plant` in a process of its own, which ends with the one that started it."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -13,6 +14,7 @@ from typing import TextIO
 from plant.errors import InputError
 
 LOOK = 0.25  # seconds between looks whether a log is free
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 PATIENCE = 60.0  # seconds in which a run that lost its parent is surely gone
 
 
@@ -52,4 +54,11 @@ def _lock(lines: TextIO, log: Path) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise InputError(f"{log.parent} is being fitted by another process: wait for it, or end it") from None
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
+            raise InputError(
+                f"{log.parent} is on a file system without locks, so nobody can tell whether its run is being fitted: "
+                "choose another --out, or have it mounted with locks (of Lustre: flock)"
+            ) from error
         time.sleep(LOOK)
