@@ -2,6 +2,7 @@
 
     python -m tests.mutants                        # all mutants of the files below; `make mutants`
     python -m tests.mutants --sample 60 --only thresholds
+    python -m tests.mutants --named                # changes that would break a promise of the method
 
 Each mutant is written into a copy of the sources and tried by the tests of its file in a process of its own. A test
 that fails, or does not come to an end, has killed it. Prints those that live, and the share killed of each file.
@@ -11,15 +12,15 @@ import argparse
 import ast
 import os
 import random
+import resource
 import shutil
-import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -47,9 +48,56 @@ EQUIVALENT: Mapping[str, str] = {  # part of a line -> a change to it that chang
     "f1 = 2 * _reaching(np.sort(own), own)": "2 -> 3",  # the best of thrice is the best of twice
     "best = int(np.argmax(2 * _reaching(positives": "2 -> 3",
     "CANDIDATES = 400": "400 -> 401",
+    "near = get_close_matches(name, filter(": "1 -> 2",  # the nearest is the first of two
     "scores.astype(np.float32, copy=False)": "False -> True",
 }
-PATIENCE = 300  # seconds, after which a mutant counts as one that never ends
+TUNED, STATEFUL = "tests/unit/test_fine_tuning.py", "tests/unit/test_stateful.py"
+NAMED: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {  # what -> a file, what stands in it, what then, tests
+    "the ranker's rate is ignored": (
+        "src/plant/train/phases.py", "planted, recipe.ranker_rate)", "planted, 1.0)", (TUNED,)),
+    "the rates of layers are ignored": (
+        "src/plant/train/phases.py", "recipe.layer_rate ** (len(layers) - 1 - number)", "1.0", (TUNED,)),
+    "layers are unfrozen from the first": (
+        "src/plant/train/phases.py", "range(n_layers - 1, 0, -1)", "range(1, n_layers)", (TUNED,)),
+    "the last epoch is kept, not the best": (
+        "src/plant/train/loop.py", "if self.best_weights:", "if self.best_weights and False:", (TUNED,)),
+    "an averaged coder hears its first member only": (
+        "src/plant/systems/blend.py", "np.mean(scores, axis=0, dtype=np.float32)", "scores[0]", (TUNED,)),
+    "a one-cycle does not warm up": (
+        "src/plant/train/schedule.py", "if step < warm:", "if step < 0:", (TUNED,)),
+    "a slanted triangle does not warm up": (
+        "src/plant/train/schedule.py", "step / cut if step < cut else", "1.0 if step < cut else", (TUNED,)),
+    "weights do not decay": (
+        "src/plant/train/classifier.py", "=recipe.weight_decay, fused", "=0.0, fused", (TUNED,)),
+    "the encoder alone decays": (
+        "src/plant/train/classifier.py", "recipe.learning_rate * group.rate}",
+        'recipe.learning_rate * group.rate, **({} if group.layer is not None else {"weight_decay": 0.0})}', (TUNED,)),
+    "reported notes choose epochs and thresholds": (
+        "src/plant/steps/views.py", "Choosing(held_out(corpus, Role.CHOOSE,", "Choosing(held_out(corpus, Role.REPORT,",
+        (TUNED,)),
+    "the vocabulary counts all notes": (
+        "src/plant/data/builder.py", "if recipe.unlabelled_words else {Role.FIT}",
+        "if recipe.unlabelled_words else set(Role)", (TUNED,)),
+    "notes that choose are fitted on": (
+        "src/plant/data/corpus.py", "np.flatnonzero(corpus.role == Role.FIT))\n    kept",
+        "np.flatnonzero((corpus.role == Role.FIT) | (corpus.role == Role.CHOOSE)))\n    kept", (TUNED,)),
+    "a stateful encoder forgets at every segment": (
+        "src/plant/nn/classifier.py", "states, carry = self._read_on(tokens[:, span], carry)",
+        "states, _ = self._read_on(tokens[:, span], carry)", (STATEFUL,)),
+    "running logits are those of the last segment": (
+        "src/plant/nn/classifier.py", "logits = logits + decoder.evidence", "logits = decoder.prior + decoder.evidence",
+        (STATEFUL,)),
+    "learned attention switches inattention off": (
+        "src/plant/nn/planting/sources.py", "kept = survivors(scores, document, self.k)",
+        "kept = survivors(scores, document, 10**6)", (TUNED, *PLANTING)),
+    "planted attention alone switches inattention off": (
+        "src/plant/nn/planting/focus.py", "kept = survivors(scores, document, k)\n        yield",
+        "kept = survivors(scores, document, 10**6)\n        yield", (TUNED, *PLANTING)),
+    "the learned twin is planted": (
+        "src/plant/recipes/plant-printed-small-learned.toml", '"decoder.static=false", ', "",
+        ("tests/unit/test_recipe.py",)),
+}  # fmt: skip
+PATIENCE = 300  # CPU seconds, after which a mutant counts as one that never ends
 
 
 @dataclass(frozen=True)
@@ -133,47 +181,54 @@ def _name(operator: ast.AST) -> str:
     return type(operator).__name__
 
 
-def kills(copy: Path, mutant: Mutant) -> bool:
+def named_mutants() -> Iterator[tuple[Mutant, tuple[str, ...]]]:
+    """The changes that have a name, and the tests that must notice each."""
+    for what, (file, old, new, tests) in NAMED.items():
+        text = (ROOT / file).read_text(encoding="utf-8")
+        before, there, after = text.partition(old)
+        if not there or old in after:
+            raise SystemExit(f"{file} has {old!r} not once: say anew how {what!r} would look")
+        yield Mutant(file, before.count("\n") + 1, what, f"{before}{new}{after}"), tests
+
+
+def kills(copy: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
     """Whether a test fails for the mutant."""
     original = (ROOT / mutant.file).read_text(encoding="utf-8")
     (copy / mutant.file).write_text(mutant.source, encoding="utf-8")
     try:
-        return _fails(copy, TESTS[mutant.file])
+        return _fails(copy, tests)
     finally:
         (copy / mutant.file).write_text(original, encoding="utf-8")
 
 
-def _fails(copy: Path, tests: Sequence[str]) -> bool:
+def _fails(copy: Path, tests: Sequence[str], *, keep_bytecode: bool = False) -> bool:
     """Whether tests fail in a child, which has all that is slow to import from us."""
     child = os.fork()
     if child == 0:
-        _run(copy, tests)
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status != 0
-        time.sleep(0.05)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return True
+        _run(copy, tests, keep_bytecode=keep_bytecode)
+    _, status = os.waitpid(child, 0)
+    return status != 0
 
 
-def _run(copy: Path, tests: Sequence[str]) -> None:
+def _run(copy: Path, tests: Sequence[str], *, keep_bytecode: bool) -> None:
+    """Run tests against a copy of the sources, without checks of annotations, which take most of the time."""
     import pytest
 
     os.chdir(copy)
     os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))  # a busy machine is not patience's end
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     sys.path[:] = [str(copy / "src"), str(copy), *(path for path in sys.path if Path(path).resolve() != ROOT / "src")]
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode = not keep_bytecode  # that of a mutant would be taken for the next one's
     for name in [name for name in sys.modules if name.partition(".")[0] in ("plant", "tests")]:
         del sys.modules[name]
+    checks = import_module("tests.checks")
+    checks.__dict__["check_annotations"] = lambda package: None
     existing = [test for test in tests if (copy / test).is_file()]
     options = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    os._exit(int(pytest.main([*options, *existing])))
+    os._exit(int(pytest.main([*options, "--timeout", str(10 * PATIENCE), *existing])))
 
 
 def _copied(folder: Path) -> Path:
@@ -198,10 +253,12 @@ def _preload() -> None:
     torch.set_num_threads(1)
 
 
-def chosen(arguments: argparse.Namespace) -> list[Mutant]:
-    """The mutants that are asked for; a sample is the same whenever it is drawn."""
+def chosen(arguments: argparse.Namespace) -> list[tuple[Mutant, tuple[str, ...]]]:
+    """The mutants that are asked for, and their tests; a sample is the same whenever it is drawn."""
+    if arguments.named:
+        return [(mutant, tests) for mutant, tests in named_mutants() if arguments.only in mutant.file]
     files = [file for file in TESTS if arguments.only in file]
-    found = [mutant for file in files for mutant in mutants_of(file)]
+    found = [(mutant, TESTS[file]) for file in files for mutant in mutants_of(file)]
     if not arguments.sample or arguments.sample >= len(found):
         return found
     drawn = random.Random(arguments.seed).sample(range(len(found)), arguments.sample)
@@ -213,18 +270,19 @@ def main() -> None:
     parser.add_argument("--only", default="", help="files whose path has this in it")
     parser.add_argument("--sample", type=int, default=0, help="so many mutants, drawn at random (default: all)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--named", action="store_true", help="the changes that have a name, instead")
     parser.add_argument("--least", type=float, default=0.9, help="share killed below which this fails")
     arguments = parser.parse_args()
     _preload()
     killed: dict[str, list[bool]] = {}
     with tempfile.TemporaryDirectory() as folder:
         copy = _copied(Path(folder))
-        for file in {mutant.file for mutant in chosen(arguments)}:
-            if _fails(copy, TESTS[file]):
-                raise SystemExit(f"the tests of {file} fail as it is: there is nothing to be learned from mutants")
+        for tests in {tests for _, tests in chosen(arguments)}:
+            if _fails(copy, tests, keep_bytecode=True):
+                raise SystemExit(f"{', '.join(tests)} fail as it is: there is nothing to be learned from mutants")
         with suppress(KeyboardInterrupt):  # what is known by then is printed
-            for mutant in chosen(arguments):
-                dead = kills(copy, mutant)
+            for mutant, tests in chosen(arguments):
+                dead = kills(copy, mutant, tests)
                 killed.setdefault(mutant.file, []).append(dead)
                 if not dead:
                     print(f"lives: {mutant.file}:{mutant.line}: {mutant.what}", flush=True)

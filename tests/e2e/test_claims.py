@@ -1,5 +1,6 @@
 """Claims of the papers as studies: what is fitted, on which notes, what is measured, and what that says."""
 
+import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +17,13 @@ from plant.recipe.reading import load_recipe
 from plant.studies.claims import (
     ABLATIONS,
     CLAIMS,
+    FLOOR,
     PRINTED,
     Settings,
     ablation_findings,
     low_shot_findings,
     low_shot_settled,
+    once,
     overfit_findings,
     rarest,
 )
@@ -59,14 +62,18 @@ def test_low_shot_fits_growing_draws_that_share_their_notes(source: Path) -> Non
     findings = proved("low-shot", source, recipes=("tfidf", "prior"))
     sizes = [(row["system"], row["notes"]) for row in findings.rows]
     systems = ("tfidf", "tfidf, mutual information alone", "prior")
-    assert sizes == [(system, notes) for notes in (12, 36) for system in systems]
+    floor = [(FLOOR, notes) for notes in (12, 36)]
+    assert sizes == [*((system, notes) for notes in (12, 36) for system in systems), *floor]
     assert all(0 <= row["P@5"] <= 1 and 0 <= row["MAP"] <= 1 for row in findings.rows)
+    fitted = [[row[name] for row in findings.rows if row["system"] == "prior"] for name in ("P@5", "P@15", "MAP")]
+    assert fitted == [[row[name] for row in findings.rows[-2:]] for name in ("P@5", "P@15", "MAP")]
+    assert not any(FLOOR in line for line in findings.said)
     written = {path.name: path.read_text() for path in write_findings(findings, source.parent / "low-shot")}
     assert [json.loads(line) for line in written["rows.jsonl"].splitlines()] == list(findings.rows)
     assert written["report.html"].count("<svg") == 3
     assert "plant study low-shot" in written["report.html"]
     assert str(source.parent) not in written["report.html"]
-    assert len(written["table.csv"].splitlines()) == 1 + 6
+    assert len(written["table.csv"].splitlines()) == 1 + 8
 
 
 def test_a_study_of_a_claim_goes_on_where_it_was_stopped(source: Path) -> None:
@@ -171,6 +178,29 @@ def test_every_ablation_is_a_recipe_that_can_be_read(name: str) -> None:
     assert bool(ABLATIONS[name]) == (load_recipe(PRINTED, ABLATIONS[name]) != load_recipe(PRINTED))
 
 
+def test_the_prior_is_told_once_for_each_seed_behind_all_others() -> None:
+    names = ("a", FLOOR, "b", FLOOR)
+    rows = [{"variant": name, "seed": seed, "notes": n} for seed in (1, 2) for n in (10, 20) for name in names]
+    told = [(row["seed"], row["notes"]) for row in once(rows, "notes")[-4:] if row["variant"] == FLOOR]
+    assert told == [(1, 10), (1, 20), (2, 10), (2, 20)]
+    assert len(once(rows, "notes")) == 12
+    assert [row["seed"] for row in CLAIMS["ablation"].settled(rows) if row["variant"] == FLOOR] == [1, 2]
+
+
+def test_measures_of_a_claim_have_intervals_over_notes_where_resampling_gives_one(source: Path) -> None:
+    findings = proved("rare", source, recipes=("tfidf", "prior"))
+    row = findings.rows[0]
+    assert row["micro-F1 low"] <= row["micro-F1"] <= row["micro-F1 high"]
+    assert "macro-AUC low" not in row
+    cell = dict(zip(findings.header, next(findings.table()), strict=True))["micro-F1"]
+    assert cell == f"{row['micro-F1']:.4f} ({row['micro-F1 low']:.4f}-{row['micro-F1 high']:.4f})"
+    written = {path.name: path.read_text() for path in write_findings(findings, source.parent / "rare")}
+    table = list(csv.DictReader(written["table.csv"].splitlines()))
+    assert float(table[0]["micro-F1 low"]) == pytest.approx(row["micro-F1 low"], abs=1e-6)
+    assert table[0]["macro-AUC low"] == ""
+    assert "bootstrap" in written["report.html"]
+
+
 def test_the_rarest_codes_have_a_fitted_and_a_reported_note() -> None:
     scored = scored_densely(
         np.zeros((2, 5), np.float32), ids=["a", "b"], codes=["A", "B", "C", "D", "E"],
@@ -224,6 +254,8 @@ def test_seeds_whose_draws_leave_a_note_more_stand_at_one_point_of_the_curve() -
     counted = [("few", 1, 25), ("few", 2, 25), ("all", 1, 458), ("all", 2, 459)]
     rows = [{"variant": name, "seed": seed, "notes": notes} for name, seed, notes in counted]
     assert [row["notes"] for row in low_shot_settled(rows)] == [25, 25, 458, 458]
+    drawn = [{**row, "variant": FLOOR, "drawn": row["variant"]} for row in rows]
+    assert [row["notes"] for row in low_shot_settled([*rows, *drawn])] == [25, 25, 458, 458] * 2
 
 
 def test_two_variants_of_one_name_are_refused(tmp_path: Path) -> None:

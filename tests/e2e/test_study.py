@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plant.cli.main import main
@@ -375,6 +376,21 @@ def test_the_table_is_written_for_people_and_for_programs(done: Study, tmp_path:
     assert "macro-F1 (of macro-P and macro-R)" in text
     assert all(cost in text for cost in ("minutes", "peak MB", "parameters"))
     assert done.costs["caml-small"].parameters > 1000
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [(line["system"], line["seed"]) for line in lines] == [(name, seed) for name in RECIPES for seed in SEEDS]
+    assert np.mean([line["MAP"] for line in lines if line["system"] == "caml-small"]) == pytest.approx(value)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 3
+    assert f"{value:.4f}" in page
+
+
+def test_a_comparison_runs_quickly_too(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["study", "baselines", "--corpus", str(folder / "notes.csv"), *PLAN, "--quick", "--out", str(tmp_path)])
+    assert end.value.code in (0, None)
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [(row["system"], row["seed"]) for row in rows] == [("tfidf", 1), ("prior", 1)]
+    assert "tfidf" in capsys.readouterr().out
 
 
 def test_time_left_is_what_recipes_took_before_and_the_mean_for_new_ones() -> None:

@@ -1,6 +1,6 @@
 """Recipes are strict: what is not known is an error that names what is."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -245,3 +245,75 @@ def test_label_descriptions_as_published_have_its_windows_bias_loss_and_pretrain
     assert (decoder["label_bias"], recipe.loss.name, encoder["full_windows"]) == (False, "balanced-bce", True)
     assert recipe.masked.epochs > 0
     assert not recipe.masked.held_out_text
+
+
+PRINTED = {  # recipe -> what its paper prints of sizes, rates and epochs, where they are no default of a part
+    "plant-printed-forward": {
+        "prepare.min_count": 3, "prepare.max_vocab": 60_000, "prepare.keep_numbers": False, "relate.keep": 1000,
+        "pretrain.embedding": 400, "pretrain.hidden": 1152, "pretrain.layers": 3, "pretrain.epochs": 20,
+        "pretrain.batch": 384, "pretrain.bptt": 80, "pretrain.weight_decay": 0.01, "pretrain.dropout": 1.0,
+        "pretrain.sampled_words": 0, "pretrain.held_out_text": False, "fit.batch": 16, "fit.weight_decay": 0.01,
+        "fit.detach": True, "fit.ranker_rate": 0.33, "fit.schedule": "one-cycle", "encoder.name": "awd-lstm",
+        "loss.name": "bce", "choose.thresholds": "global",
+    },
+    "interaction-printed": {
+        "encoder.name": "none", "decoder.form": "sigmoid", "decoder.slack": 0, "decoder.threshold": -1.0,
+        "decoder.least": -1.0, "decoder.longest": False, "decoder.tune": True, "naming.titles_only": True,
+        "naming.mined": False, "naming.kin": False, "naming.codes": "", "naming.synonyms": "",
+    },
+    "label-descriptions-compat": {
+        "fit.learning_rate": 5e-5, "fit.epochs": 45, "fit.batch": 8, "fit.schedule": "slanted-triangular",
+        "decoder.positions": 15, "fit.layer_rate": 1.0, "fit.frozen_epochs": 0, "fit.unfreezing_epochs": 0,
+    },
+    "bert": {
+        "encoder.window": 510, "decoder.name": "window-pool", "decoder.windows": "max", "decoder.dropout": 0.1,
+        "fit.learning_rate": 5e-5, "fit.layer_rate": 1.0, "fit.schedule": "slanted-triangular",
+    },
+    "plm-icd": {
+        "encoder.window": 126, "encoder.overlap": 0, "decoder.name": "label-attention", "decoder.key_size": 768,
+        "fit.learning_rate": 5e-5, "fit.epochs": 20, "fit.batch": 8, "fit.weight_decay": 0.0, "fit.layer_rate": 1.0,
+    },
+    "plm-ca": {
+        "encoder.window": 126, "encoder.overlap": 0, "decoder.name": "cross-attention", "fit.learning_rate": 5e-5,
+        "fit.epochs": 20, "fit.batch": 8, "fit.clip": 1.0,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_recipe_says_what_its_paper_prints(name: str) -> None:
+    recipe = load_recipe(name)
+    assert {knob: value_of(recipe, knob) for knob in PRINTED[name]} == PRINTED[name]
+
+
+def value_of(recipe: Recipe, knob: str) -> object:
+    section, _, key = knob.partition(".")
+    found = getattr(recipe, section)
+    return found.options[key] if isinstance(found, Part) and key != "name" else getattr(found, key)
+
+
+def test_the_small_printed_recipe_changes_sizes_epochs_and_dropout_and_no_equation() -> None:
+    """What docs/models/plant-printed.md lists, and nothing else."""
+    full, small = (load_recipe(f"plant-printed{size}-forward") for size in ("", "-small"))
+    changed = {
+        "rank": {"hidden"},
+        "pretrain": {
+            "embedding",
+            "hidden",
+            "layers",
+            "epochs",
+            "batch",
+            "bptt",
+            "dropout",
+            "ar",
+            "tar",
+            "sampled_words",
+        },
+        "fit": {"frozen_epochs", "unfreezing_epochs", "epochs", "batch", "measure", "recompute"},
+    }
+    for section, keys in changed.items():
+        ours, theirs = (asdict(getattr(one, section)) for one in (small, full))
+        assert {key for key in ours if ours[key] != theirs[key]} == keys
+    kept = {section: getattr(full, section) for section in changed}
+    assert replace(small, encoder=full.encoder, **kept) == full
+    assert small.encoder == Part("awd-lstm", {**full.encoder.options, "dropout": 0.5})

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plant.cli.console import print_table, say
 from plant.cli.options import add_plan_options, add_pool_options, check_source, chosen_pool, works_apart
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--so-far", action="store_true",
                         help="fit nothing: the table of the runs that are there")  # fmt: skip
     parser.add_argument("--quick", action="store_true",
-                        help="a claim in a size that shows whether it runs, and nothing else")  # fmt: skip
+                        help="in a size that shows whether it runs, and nothing else: tiny, one seed")  # fmt: skip
     add_source_options(parser)
     add_plan_options(parser)
     add_pool_options(parser)
@@ -95,13 +95,16 @@ def _study_claim(arguments: argparse.Namespace) -> None:
 
 
 def _study_recipes(arguments: argparse.Namespace) -> None:
+    from plant.studies.fittings import QUICK
     from plant.studies.study import study
     from plant.studies.tables import header, notes, rows, write_study
 
     out, recipes, seeds = Path(arguments.out), _recipes(arguments), _seeds(arguments.seeds)
+    quick = QUICK if arguments.quick else ()
     with _pool_beside(arguments, out) as pool:
-        options = {"overrides": arguments.overrides, "say": say, "pool": pool, "keep": _kept(arguments)}
-        options |= {"so_far": arguments.so_far}
+        options: dict[str, Any] = {"overrides": [*quick, *arguments.overrides], "say": say, "pool": pool}
+        options |= {"keep": _kept(arguments), "so_far": arguments.so_far}
+        seeds = seeds[:1] if arguments.quick else seeds
         result = study(recipes, seeds, _notes(arguments), out, **options)
     print_table(header(result), list(rows(result)))
     print(f"\n{notes(result)}")
@@ -126,12 +129,12 @@ def _kept(arguments: argparse.Namespace) -> Path | None:
 
 
 def _recipes(arguments: argparse.Namespace) -> tuple[str, ...]:
-    from plant.studies.study import recipes_of
+    from plant.studies.study import QUICK_RECIPES, recipes_of
 
-    if arguments.quick:
-        raise InputError(f"--quick is for claims, and {arguments.study!r} is none: leave it away")
     if arguments.recipes is not None:
         return _named(arguments.recipes)
+    if arguments.quick and recipes_of(arguments.study, gpu=False):  # or there is no such study
+        return QUICK_RECIPES
     import torch
 
     return recipes_of(arguments.study, gpu=torch.cuda.is_available())

@@ -11,21 +11,19 @@ import numpy as np
 from plant.errors import InputError
 from plant.evaluate.measures.table import MACRO_F1, MACRO_F1_HARMONIC, measure
 from plant.evaluate.scores.outcome import outcome_of
+from plant.evaluate.scores.prior import prior_of
 from plant.evaluate.scores.scored import Scored, load_scored
+from plant.evaluate.significance.resampling import valued
 from plant.store.artifact import read_manifest
 from plant.studies.curves import data_saved
 from plant.studies.fittings import Notes
 from plant.studies.leak import APART, LEAKED, random_sources
-from plant.studies.variants import Row, RowsOf, Run, Variant
+from plant.studies.variants import ENDS, Row, RowsOf, Run, Variant
 from plant.studies.words import case_findings, case_measures, case_rows, token_rows
 
-QUICK = (
-    "fit.epochs=1", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=2", "rank.hidden=8",
-    "pretrain.epochs=1", "pretrain.embedding=8", "pretrain.hidden=8", "pretrain.layers=2", "pretrain.batch=8",
-    "masked.epochs=1", "vectors.epochs=1", "prepare.min_count=1",
-)  # fmt: skip
 CHANCE = 0.05  # how far from 0.5 an AUC of random labels may be
 RARE = 50  # codes of the rare ones
+FLOOR = "frequency prior"  # the row that knows how frequent codes are, and nothing of the note
 LOW_SHOT = ("P@5", "P@15", "MAP")
 RARE_MEASURES = ("macro-AUC", "micro-AUC", MACRO_F1, MACRO_F1_HARMONIC, "micro-F1")
 
@@ -73,9 +71,28 @@ def scored_of(run: Run) -> Scored:
 
 
 def measured(run: Run, scored: Scored, measures: Sequence[str]) -> Row:
-    """A row of some measures."""
+    """A row of some measures, with intervals over the reported notes where resampling notes gives one."""
     outcome = outcome_of(scored, areas=any("AUC" in name for name in measures))
-    return {**_about(run), **{name: measure(name)(outcome) for name in measures}}
+    found = valued(outcome, [measure(name) for name in measures])
+    ends = {name: (one.low, one.high) for name, one in found.items() if one.low is not None and one.high is not None}
+    intervals = {f"{name} {end}": value for name, both in ends.items() for end, value in zip(ENDS, both, strict=True)}
+    return {**_about(run), **{name: one.value for name, one in found.items()}, **intervals}
+
+
+def beside_floor(run: Run, scored: Scored, measures: Sequence[str], key: str) -> list[Row]:
+    """A row of some measures, and that of the prior, which every run knows: the same for all of the same notes."""
+    prior = prior_of(scored)
+    floor = [] if prior is None else [{**measured(run, prior, measures), key: FLOOR, "variant": FLOOR}]
+    return [measured(run, scored, measures), *floor]
+
+
+def once(rows: Sequence[Row], *keys: str) -> list[Row]:
+    """The rows, those of the prior but once for each seed and value of the keys, and behind all others."""
+    first: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        if row["variant"] == FLOOR:
+            first.setdefault((row["seed"], *(row[key] for key in keys)), row)
+    return [*(row for row in rows if row["variant"] != FLOOR), *first.values()]
 
 
 def _about(run: Run) -> dict[str, Any]:
@@ -104,25 +121,27 @@ def low_shot_variants(settings: Settings) -> tuple[Variant, ...]:
 def _drawn(recipe: str, form: str, size: int) -> Variant:
     changes = (f"prepare.fitted_notes={size}", "prepare.seed={seed}", *(ALONE if form else ()))
     name, system = Path(recipe).stem, f"{Path(recipe).stem}{form and ', mutual information alone'}"
-    return Variant(f"{name}{form.replace(' ', '-')}-{size or 'all'}", recipe, changes, {"system": system})
+    about = {"system": system, "drawn": str(size or "all")}
+    return Variant(f"{name}{form.replace(' ', '-')}-{size or 'all'}", recipe, changes, about)
 
 
 def low_shot_rows(run: Run, notes: Notes) -> Iterable[Row]:
     scored = scored_of(run)
-    return [{**measured(run, scored, LOW_SHOT), "notes": scored.train_documents}]
+    return [{**row, "notes": scored.train_documents} for row in beside_floor(run, scored, LOW_SHOT, "system")]
 
 
 def low_shot_settled(rows: Sequence[Row]) -> list[Row]:
-    """The same number of notes for all seeds of a variant: those that drawing choosing notes leaves differ by a few."""
+    """The same number of notes for all seeds of a draw: those that drawing choosing notes leaves differ by a few."""
+    draws = [row.get("drawn", row["variant"]) for row in rows]  # what was kept before draws had names has none
     least: dict[str, int] = {}
-    for row in rows:
-        least[row["variant"]] = min(row["notes"], least.get(row["variant"], row["notes"]))
-    return [{**row, "notes": least[row["variant"]]} for row in rows]
+    for draw, row in zip(draws, rows, strict=True):
+        least[draw] = min(row["notes"], least.get(draw, row["notes"]))
+    return once([{**row, "notes": least[draw]} for draw, row in zip(draws, rows, strict=True)], "notes")
 
 
 def low_shot_findings(rows: Sequence[Row]) -> list[str]:
     """For each planted system and measure, the factor of notes that it saves against the last one, the twin."""
-    systems = list(dict.fromkeys(row["system"] for row in rows))
+    systems = list(dict.fromkeys(row["system"] for row in rows if row["system"] != FLOOR))
     twin, said = systems[-1], []
     for system in systems[:-1]:
         for name in LOW_SHOT[:2]:
@@ -187,6 +206,7 @@ def _mean_by(rows: Sequence[Row], system: str, key: str, value: str) -> dict[int
 
 PRINTED = "plant-printed-small-forward"
 MASK = "decoder.inattention=mask"
+ABLATED = ("MAP", "micro-F1", "P@5", "P@15", "macro-AUC")
 ABLATIONS: Mapping[str, tuple[str, ...]] = {
     "as printed (A + S + P)": (),
     "A + S": ("decoder.planted=false",),
@@ -227,7 +247,11 @@ def _folder(name: str) -> str:
 
 
 def ablation_rows(run: Run, notes: Notes) -> Iterable[Row]:
-    return [measured(run, scored_of(run), ("MAP", "micro-F1", "P@5", "P@15", "macro-AUC"))]
+    return beside_floor(run, scored_of(run), ABLATED, "change")
+
+
+def ablation_settled(rows: Sequence[Row]) -> list[Row]:
+    return once(rows)
 
 
 def ablation_findings(rows: Sequence[Row]) -> list[str]:
@@ -348,8 +372,9 @@ CLAIMS: Mapping[str, Claim] = {
             ablation_variants,
             ablation_rows,
             ("change",),
-            ("MAP", "micro-F1", "P@5", "P@15", "macro-AUC"),
+            ABLATED,
             findings=ablation_findings,
+            settled=ablation_settled,
         ),
         Claim(
             "rare",

@@ -12,6 +12,12 @@ from plant.errors import InputError
 from plant.store.fingerprint import files_digest, fingerprint
 from plant.store.keeper import digest_of
 
+QUICK = (  # changes to recipes whose fits need only show that they run
+    "fit.epochs=1", "fit.frozen_epochs=0", "fit.unfreezing_epochs=0", "rank.epochs=2", "rank.hidden=8",
+    "pretrain.epochs=1", "pretrain.embedding=8", "pretrain.hidden=8", "pretrain.layers=2", "pretrain.batch=8",
+    "masked.epochs=1", "vectors.epochs=1", "prepare.min_count=1",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Notes:

@@ -3,30 +3,28 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plant.evaluate.report.markdown import table
-from plant.evaluate.report.plots import BLUE, GREEN, GREY, HEIGHT, ORANGE, VERMILION, svg_of
+from plant.evaluate.report.plots import BLUE, GREEN, GREY, HEIGHT, ORANGE, VERMILION
 from plant.evaluate.significance.resampling import over_seeds
 from plant.store.artifact import atomic_file
 from plant.studies.claims import Claim
-from plant.studies.variants import Row
+from plant.studies.sheet import draw_bars, height_of, sheet
+from plant.studies.variants import ENDS, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, GREY)
-BAR = 0.19  # inches of a bar and its name
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1f2937}
-table{border-collapse:collapse;margin:1rem 0}
-th,td{padding:.25rem .75rem;border-bottom:1px solid #e5e7eb;text-align:right}
-th:first-child,td:first-child{text-align:left}figure{display:inline-block;margin:0 1rem 1rem 0}
-code{background:#f3f4f6;padding:.1rem .3rem}"""
+MEANT = (
+    "Means over seeds, ± the standard deviation; in brackets, where they can be had, the ends of 95 % bootstrap "
+    "intervals over the reported notes, means over seeds. All rows: rows.jsonl."
+)
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,9 @@ class Findings:
         return tuple(name for name in self.claim.measures if all(name in row for row in self.rows))
 
     def table(self) -> Iterator[tuple[str, ...]]:
-        """Means over seeds with deviations, one row for each setting of the keys."""
+        """Means over seeds with deviations and intervals, one row for each setting of the keys."""
         for key, rows in self.groups():
-            spreads = [over_seeds([row[name] for row in rows]) for name in self.measures]
-            cells = [f"{s.mean:.4f}" + ("" if s.deviation is None else f" ±{s.deviation:.4f}") for s in spreads]
-            yield (*map(str, key), str(len(rows)), *cells)
+            yield (*map(str, key), str(len(rows)), *(_told(rows, name) for name in self.measures))
 
     def groups(self) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
         """The rows that differ by seed alone."""
@@ -66,6 +62,22 @@ class Findings:
     def said(self) -> list[str]:
         """What the rows say in words."""
         return self.claim.findings(self.rows)
+
+
+def _told(rows: Sequence[Row], name: str) -> str:
+    """A measure as a cell, such as `0.7123 ±0.0040 (0.6911-0.7335)`."""
+    spread, ends = over_seeds([row[name] for row in rows]), _ends(rows, name)
+    deviation = "" if spread.deviation is None else f" ±{spread.deviation:.4f}"
+    return f"{spread.mean:.4f}{deviation}" + (f" ({ends[0]:.4f}-{ends[1]:.4f})" if ends else "")
+
+
+def _ends(rows: Sequence[Row], name: str) -> tuple[float, float] | None:
+    """The ends of a measure's interval over notes, means over seeds; None where some row has none."""
+    columns = [f"{name} {end}" for end in ENDS]
+    if not all(column in row for row in rows for column in columns):
+        return None
+    low, high = (over_seeds([row[column] for row in rows]).mean for column in columns)
+    return low, high
 
 
 def write_findings(findings: Findings, out: Path) -> tuple[Path, ...]:
@@ -86,40 +98,34 @@ def html_of(findings: Findings) -> str:
     """One page that needs nothing else."""
     claim = findings.claim
     failed = [f"Not in the table: {'; '.join(findings.failed)}."] if findings.failed else []
-    parts = [
-        f"<h1>{escape(claim.question)}</h1>",
-        f"<p><code>{escape(findings.command)}</code></p>",
-        "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in (*findings.said, *failed)) + "</ul>",
-        *(f"<figure>{svg_of(draw, height=_height(findings))}</figure>" for draw in _drawings(findings)),
-        _html_table(findings.header, findings.table()),
-        "<p>Means over seeds, ± the standard deviation. All rows: rows.jsonl.</p>",
-    ]
-    head = f'<meta charset="utf-8"><title>{escape(claim.name)}</title><style>{STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    return sheet(
+        claim.name,
+        claim.question,
+        command=findings.command,
+        said=(*findings.said, *failed),
+        drawings=_drawings(findings),
+        height=HEIGHT if claim.axis else height_of(len(list(findings.groups()))),
+        header=findings.header,
+        rows=findings.table(),
+        meant=[MEANT],
+    )
 
 
 def _csv(findings: Findings) -> str:
-    """The table with means and deviations in columns of their own, as docs/results has them."""
-    columns = [f"{name} {what}" for name in findings.measures for what in ("mean", "deviation")]
+    """The table with means, deviations and ends of intervals in columns of their own, as docs/results has them."""
+    columns = [f"{name} {what}" for name in findings.measures for what in ("mean", "deviation", *ENDS)]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([*findings.claim.keys, "runs", *columns])
     for key, rows in findings.groups():
-        spreads = [over_seeds([row[name] for row in rows]) for name in findings.measures]
-        cells = [(f"{s.mean:.6f}", "" if s.deviation is None else f"{s.deviation:.6f}") for s in spreads]
-        writer.writerow([*key, len(rows), *(number for pair in cells for number in pair)])
+        numbers = [number for name in findings.measures for number in _numbers(rows, name)]
+        writer.writerow([*key, len(rows), *("" if number is None else f"{number:.6f}" for number in numbers)])
     return buffer.getvalue()
 
 
-def _html_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    titles = "".join(f"<th>{escape(title)}</th>" for title in header)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
-
-
-def _height(findings: Findings) -> float:
-    """Inches that leave each bar room for its name."""
-    return HEIGHT if findings.claim.axis else max(HEIGHT, 1.0 + BAR * len(list(findings.groups())))
+def _numbers(rows: Sequence[Row], name: str) -> tuple[float | None, ...]:
+    spread, ends = over_seeds([row[name] for row in rows]), _ends(rows, name)
+    return (spread.mean, spread.deviation, *(ends or (None, None)))
 
 
 def _drawings(findings: Findings) -> Iterator[Any]:
@@ -150,7 +156,4 @@ def _lines(axes: "Axes", *, findings: Findings, name: str) -> None:
 def _bars(axes: "Axes", *, findings: Findings, name: str) -> None:
     groups = [(" ".join(map(str, key)), over_seeds([row[name] for row in rows])) for key, rows in findings.groups()]
     labels, means = [label for label, _ in groups], [spread.mean for _, spread in groups]
-    errors = [spread.deviation or 0.0 for _, spread in groups]
-    axes.barh(labels, means, xerr=errors, color=BLUE, label=name)
-    axes.invert_yaxis()
-    axes.set(xlabel=name)
+    draw_bars(axes, labels=labels, means=means, deviations=[spread.deviation for _, spread in groups], name=name)

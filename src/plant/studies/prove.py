@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from plant.cluster.pool import Pool
-from plant.studies.claims import QUICK, Claim, Settings
-from plant.studies.fittings import Notes
+from plant.studies.claims import Claim, Settings
+from plant.studies.fittings import QUICK, Notes
 from plant.studies.page import Findings
 from plant.studies.running import Call
 from plant.studies.variants import rows_of_variants

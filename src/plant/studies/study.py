@@ -8,6 +8,7 @@ from typing import Any
 from plant.cluster.pool import Pool
 from plant.errors import InputError
 from plant.evaluate.measures.bins import Group, all_together, by_frequency
+from plant.evaluate.measures.table import measure
 from plant.evaluate.scores.result import Result, result_as_json, result_from_json, result_of
 from plant.evaluate.scores.scored import load_scored
 from plant.evaluate.significance.compare import COMPARED, Comparison, compare_results
@@ -36,6 +37,7 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
     ),
     "planting": ("plant", "plant-learned", "prior", "tfidf"),
 }
+QUICK_RECIPES = ("tfidf", "prior")  # of a comparison that only shows that it runs
 CLAIMED = ("low-shot", "overfit", "ablation", "rare", "tokens", "case-study", "leak")  # plant.studies.claims
 
 
@@ -43,13 +45,15 @@ CLAIMED = ("low-shot", "overfit", "ablation", "rare", "tokens", "case-study", "l
 class Study:
     """The comparison, the first recipe being the reference, what the runs of each recipe cost, and which failed.
 
-    `groups` are all codes and those of each training frequency, by recipe, a tuple for each of its runs.
+    `groups` are all codes and those of each training frequency, by recipe, a tuple for each of its runs; `runs` says
+    what was measured of each run by itself.
     """
 
     comparison: Comparison
     costs: Mapping[str, Cost]
     groups: Mapping[str, tuple[tuple[Group, ...], ...]]
     failed: tuple[str, ...] = ()
+    runs: tuple[Mapping[str, str | float], ...] = ()
 
 
 def recipes_of(study: str, *, gpu: bool) -> tuple[str, ...]:
@@ -121,7 +125,17 @@ def _compared(recipes: Sequence[str], planned: Sequence[Fitting], costs: Mapping
         {recipe: usual([costs[run] for run in runs]) for recipe, runs in done.items()},
         {recipe: tuple(map(_groups, runs)) for recipe, runs in results.items()},
         tuple(str(fitting) for fitting in planned if fitting not in costs),
+        tuple(
+            _told(run, costs[run], result)
+            for name, runs in done.items()
+            for run, result in zip(runs, results[name], strict=True)
+        ),
     )
+
+
+def _told(run: Fitting, cost: Cost, result: Result) -> Mapping[str, str | float]:
+    measures = {name: measure(name)(result.outcome) for name in COMPARED}
+    return {"system": run.recipe, "seed": run.seed, **measures, "CPU minutes": round(cost.cpu_minutes, 2)}
 
 
 def _groups(result: Result) -> tuple[Group, ...]:

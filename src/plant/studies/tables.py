@@ -1,20 +1,28 @@
-"""The table of a study as Markdown, CSV, JSON and LaTeX."""
+"""The table of a study as Markdown, CSV, JSON and LaTeX, its runs as JSON lines, and all of it with plots on a page."""
 
 import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from plant.evaluate.measures.bins import Group
+from plant.evaluate.measures.table import MACRO_F1
 from plant.evaluate.report.markdown import table
 from plant.evaluate.significance.compare import Cell
 from plant.evaluate.significance.compare_tables import header_of, latex_of, marked_rows, note_of
 from plant.store.artifact import atomic_file
+from plant.studies.sheet import draw_bars, height_of, sheet
 from plant.studies.study import Study
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DRAWN = ("MAP", "micro-F1", MACRO_F1)
 COSTS = ("minutes", "CPU minutes", "peak MB", "parameters")
 COST_NOTE = (
     "Minutes: the median wall time of a run, reading notes and reporting included; corpus, word vectors and what else "
@@ -53,14 +61,39 @@ def notes(study: Study) -> str:
 
 
 def write_study(study: Study, stem: Path) -> tuple[Path, ...]:
-    """Write `stem.md`, `.csv`, `.json` and `.tex`, and the groups of codes as `stem-codes.md` and `.csv`."""
+    """Write `stem.md`, `.csv`, `.json`, `.tex`, groups of codes as `stem-codes.md`, `.csv`; runs and plots beside."""
     texts = {".md": markdown_of(study), ".csv": csv_of(study), ".json": json_of(study)}
     texts[".tex"] = latex_of(study.comparison)
     texts |= {"-codes.md": _groups_markdown(study), "-codes.csv": _groups_csv(study)}
-    for suffix, text in texts.items():
-        with atomic_file(stem.with_name(stem.name + suffix)) as temporary:
+    files = {stem.with_name(stem.name + suffix): text for suffix, text in texts.items()}
+    files[stem.with_name("report.html")] = html_of(study)
+    files[stem.with_name("rows.jsonl")] = "".join(json.dumps(dict(row)) + "\n" for row in study.runs)
+    for path, text in files.items():
+        with atomic_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    return tuple(stem.with_name(stem.name + suffix) for suffix in texts)
+    return tuple(files)
+
+
+def html_of(study: Study) -> str:
+    """The table with plots of the first measures."""
+    comparison = study.comparison
+    failed = [f"Not in the table: {'; '.join(study.failed)}."] if study.failed else []
+    return sheet(
+        "study",
+        "Recipes on the same notes",
+        said=failed,
+        drawings=[partial(_bars, study=study, name=name) for name in DRAWN if name in comparison.measures],
+        height=height_of(len(comparison.rows)),
+        header=header(study),
+        rows=rows(study),
+        meant=(note_of(comparison), COST_NOTE, "Each run: rows.jsonl. Rare and frequent codes: the files of groups."),
+    )
+
+
+def _bars(axes: "Axes", *, study: Study, name: str) -> None:
+    spreads = [row[name].spread for row in study.comparison.rows.values()]
+    means, deviations = [spread.mean for spread in spreads], [spread.deviation for spread in spreads]
+    draw_bars(axes, labels=list(study.comparison.rows), means=means, deviations=deviations, name=name)
 
 
 def markdown_of(study: Study) -> str:

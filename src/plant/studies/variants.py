@@ -15,6 +15,7 @@ from plant.studies.kept import Kept
 from plant.studies.running import Call, fit_all, last_words, settings_of
 
 SEED = "{seed}"  # in a change: the seed of the run
+ENDS = ("low", "high")  # of an interval, behind the name of its measure in a row
 
 
 @dataclass(frozen=True)
