@@ -1,8 +1,10 @@
 """Processes that torch's launcher starts and restarts: what is wrong is said once, and not tried again."""
 
+import logging
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-from plant.cluster.launch import launch, one_process
+from plant.cluster.launch import LOUD, launch, one_process
 from plant.cluster.told import WorkerError, read_told, told, write_told
 from plant.errors import InputError
 
@@ -75,6 +77,24 @@ def launching(monkeypatch: pytest.MonkeyPatch, end: Callable[[Path], None]) -> N
 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr("torch.distributed.launcher.api.elastic_launch", elastic_launch)
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_torch_tells_of_failures_that_nobody_explains(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, said: bool
+) -> None:
+    def end(words: Path) -> None:
+        if said:
+            write_told(told(failing(InputError("line 2 has no text")), []), words)
+        for level in (logging.WARNING, logging.ERROR):
+            logging.getLogger(LOUD[0]).log(level, "a process ends")
+
+    launching(monkeypatch, end)
+    with pytest.raises(InputError) if said else nullcontext():
+        launch(2, ["run", "demo"])
+    assert [record.levelname for record in caplog.records] == ([] if said else ["ERROR"])
+    logging.getLogger(LOUD[0]).warning("heard again")
+    assert caplog.records[-1].message == "heard again"
 
 
 def test_an_interrupted_launcher_is_an_interrupted_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
         local_addr="127.0.0.1",
         max_restarts=RESTARTS,
     )
-    with TemporaryDirectory(prefix="plant-") as place, _quiet_after(words := Path(place) / "said.json"):
+    with TemporaryDirectory(prefix="plant-") as place, _told_once(words := Path(place) / "said.json"):
         try:
             elastic_launch(config, sys.executable)("-c", START, str(words), *arguments)
         except SignalException as error:  # torch's handlers are in the place of ours
@@ -73,11 +73,11 @@ def one_process(carry_out: Callable[[Sequence[str]], None]) -> None:
 
 
 @contextmanager
-def _quiet_after(words: Path) -> Iterator[None]:
-    """Where a process has said what is wrong, torch need not tell that it ended."""
+def _told_once(words: Path) -> Iterator[None]:
+    """Torch tells of processes that fail by themselves, not of those that have said why or that it ends."""
 
     def is_news(record: logging.LogRecord) -> bool:
-        return not words.exists()
+        return record.levelno >= logging.ERROR and not words.exists()
 
     loggers = [logging.getLogger(name) for name in LOUD]
     for logger in loggers:
