@@ -103,6 +103,18 @@ def test_a_gold_code_that_no_list_has_is_never_the_threshold():
     assert best_threshold(lists, gold, n_labels=3) == pytest.approx(0.85)
 
 
+def test_lists_have_thresholds_as_far_as_they_and_gold_codes_tell():
+    lists = ranked(np.array([[0], [1]]), np.array([[0.9], [0.8]]), thresholds=np.zeros(4))
+    gold = [Lists(np.array([0, label], np.int32), np.array([0, 1, 2])) for label in (1, 2)]
+    assert [len(tune_label_thresholds(lists, one)) for one in gold] == [2, 3]
+    assert len(tune_label_thresholds(lists, gold[0], n_labels=4)) == 4
+
+
+def test_where_no_list_has_a_gold_code_only_certainty_is_accepted():
+    lists = ranked(np.array([[0], [1]]), np.array([[0.9], [0.8]]), thresholds=np.zeros(3))
+    assert best_threshold(lists, Lists(np.array([2, 2], np.int32), np.array([0, 1, 2])), n_labels=3) == 1.0
+
+
 def test_where_everything_is_accepted_the_least_score_is_the_threshold():
     assert tune_global_threshold(np.array([[0.9, 0.4]]), np.array([[1, 1]])) == pytest.approx(0.4)
 

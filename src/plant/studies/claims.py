@@ -259,7 +259,7 @@ def ablation_findings(rows: Sequence[Row]) -> list[str]:
     first = rows[0]["change"]
     base = {row["seed"]: row["MAP"] for row in rows if row["change"] == first}
     said = []
-    for change in dict.fromkeys(row["change"] for row in rows if row["change"] != first):
+    for change in dict.fromkeys(row["change"] for row in rows if row["change"] not in (first, FLOOR)):
         steps = [row["MAP"] - base[row["seed"]] for row in rows if row["change"] == change and row["seed"] in base]
         if steps:
             said.append(f"{change}: MAP {np.mean(steps):+.4f} (seeds {min(steps):+.4f} to {max(steps):+.4f})")
