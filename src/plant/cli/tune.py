@@ -42,16 +42,17 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.evaluate.measures.table import measure
     from plant.recipe.reading import load_recipe
     from plant.steps.prepare import prepare_once
-    from plant.steps.tune import Search, read_knob, tune
+    from plant.steps.tune import Search, check_knobs, read_knob, tune
     from plant.store.artifact import check_apart
 
     if arguments.trials < 1:
         raise InputError(f"--trials {arguments.trials}: a number of at least 1")
+    if not 0 <= arguments.draw < 2**32:
+        raise InputError(f"--draw {arguments.draw}: a whole number from 0 to {2**32 - 1}")
     out, knobs = Path(arguments.out), [read_knob(text) for text in arguments.ranges]
     check_apart(out, [arguments.source_path])
     recipe = load_recipe(arguments.recipe, arguments.overrides)
-    for changes in zip(*(knob.ends for knob in knobs), strict=True):  # told before anything is read and fitted
-        load_recipe(arguments.recipe, [*arguments.overrides, *changes])
+    check_knobs(knobs, arguments.recipe, arguments.overrides)
     measure(arguments.measure)
     with chosen_pool(arguments) if works_apart(arguments) else nullcontext() as pool, progress() as tell:
         made = prepare_once(request_of(arguments), out / "corpus", recipe, progress=tell)

@@ -5,14 +5,18 @@ The reported notes are never looked at. What was tried lies in a journal, so tha
 
 import csv
 import io
+import json
+import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from plant.data.corpus import Corpus, Role
-from plant.errors import InputError, RecipeError, quoted
+from plant.errors import ArtifactError, InputError, RecipeError, quoted
 from plant.recipe.reading import load_recipe
 from plant.steps.evaluate import Settings, evaluate
 from plant.steps.fit import fit_coder
@@ -22,6 +26,8 @@ from plant.store.artifact import atomic_files
 from plant.store.keeper import InFolder, Shared
 from plant.types import Progress, silent
 
+PREPARED = "prepare."
+MOST = 2**53  # whole numbers up to here are told apart as the numbers that Optuna draws
 RANGE = re.compile(r"(?P<low>[^.]\S*?)\.\.(?P<high>\S+?)(?P<log>:log)?")
 
 
@@ -45,11 +51,10 @@ class Knob:
         return f"{self.key}={trial.suggest_float(self.key, self.low, self.high, log=self.log)!r}"
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The overrides of its first and its last value."""
-        first, last = (self.choices[0], self.choices[-1]) if self.choices else (self.low, self.high)
-        values = (int(first), int(last)) if self.whole else (first, last)
-        return f"{self.key}={values[0]}", f"{self.key}={values[1]}"
+    def extremes(self) -> tuple[str, ...]:
+        """The overrides of all its values, or of the ends of its range."""
+        ends = (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
+        return tuple(f"{self.key}={value}" for value in self.choices or ends)
 
 
 @dataclass(frozen=True)
@@ -73,12 +78,28 @@ def read_knob(text: str) -> Knob:
         low, high = float(found["low"]), float(found["high"])
     except ValueError as error:
         raise RecipeError(f"{quoted(key.strip())}: the ends of a range are numbers, such as 0.1..10") from error
+    if not (math.isfinite(low) and math.isfinite(high)) or max(abs(low), abs(high)) > MOST:
+        raise RecipeError(f"{quoted(key.strip())}: the ends of a range are numbers up to {MOST:.0e}")
     if not low < high or (found["log"] and low <= 0):
         raise RecipeError(
             f"{quoted(key.strip())}: a range rises, and one that is drawn by its logarithm begins above 0"
         )
     whole = not any("." in found[end] or "e" in found[end].lower() for end in ("low", "high"))
     return Knob(key.strip(), low=low, high=high, whole=whole, log=bool(found["log"]))
+
+
+def check_knobs(knobs: Sequence[Knob], recipe: str, overrides: Sequence[str] = ()) -> None:
+    """Refuse what cannot be searched, before anything is read and fitted: each value of a knob must make a recipe."""
+    set_by_hand, keys = set(_pairs(overrides)), [knob.key for knob in knobs]
+    for key in keys:
+        if keys.count(key) > 1 or key in set_by_hand:
+            raise RecipeError(f"{quoted(key)} is given twice: one range for each knob, and none for one that is set")
+        if key.startswith(PREPARED):
+            raise RecipeError(f"{quoted(key)}: notes are prepared once, before the search; set it, and search anew")
+    firsts = [knob.extremes[0] for knob in knobs]
+    for knob in knobs:
+        for value in knob.extremes:
+            load_recipe(recipe, [*overrides, *firsts, value])
 
 
 Trial = tuple[int, tuple[str, ...]]
@@ -129,6 +150,7 @@ def tune(
     With `judge`, sets are drawn and judged `at_once`, and told in the order in which they were drawn: what is tried
     depends on how many are tried at once, not on which was done first.
     """
+    check_knobs(knobs, recipe, overrides)
     optuna = _optuna()
     if not (corpus.role == Role.CHOOSE).any():
         raise InputError("no note is left for choosing, by which sets of knobs are judged: name a split, or a share")
@@ -142,14 +164,15 @@ def tune(
         return judged(corpus, about, (trial.number, changes_of(trial)))
 
     out.mkdir(parents=True, exist_ok=True)
-    journal = optuna.storages.journal.JournalFileBackend(str(out / "journal.log"))
+    journal = optuna.storages.journal.JournalFileBackend(str(_mended(out / "journal.log")))
     study = optuna.create_study(
         storage=optuna.storages.JournalStorage(journal),
-        study_name=f"{recipe} {measure}",
+        study_name="search",
         direction="maximize",
         load_if_exists=True,
         sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=judge is not None),
     )
+    _check_same(study, _fingerprint(recipe, overrides, knobs, (digest, measure)), out)
     while (done := len(finished(study))) < trials:
         if judge is None:
             study.optimize(value_of, n_trials=1)
@@ -167,6 +190,37 @@ def tune(
 def finished(study: Any) -> list[Any]:
     """The trials that came to an end; those that were killed are drawn again."""
     return [trial for trial in study.trials if trial.state.is_finished() and trial.value is not None]
+
+
+def _fingerprint(recipe: str, overrides: Sequence[str], knobs: Sequence[Knob], further: Sequence[str]) -> str:
+    """What a search is of, in place of all that it is of."""
+    told = [asdict(load_recipe(recipe, overrides)), [asdict(knob) for knob in knobs], *further]
+    return blake2b(json.dumps(told, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+
+
+def _check_same(study: Any, fingerprint: str, out: Path) -> None:
+    """Refuse to go on with a search of something else, whose values mean nothing here."""
+    if not study.trials:
+        study.set_user_attr("search", fingerprint)
+    elif study.user_attrs.get("search") != fingerprint:
+        raise InputError(
+            f"{out} has a search of other notes, another recipe, other ranges or another measure: choose another folder"
+        )
+
+
+def _mended(journal: Path) -> Path:
+    """The journal without a last line that a kill or a full disk left unfinished: nothing could follow it."""
+    content = journal.read_bytes() if journal.exists() else b""
+    whole = content[: content.rfind(b"\n") + 1]
+    try:
+        sound = all(isinstance(json.loads(line), dict) for line in whole.splitlines())
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ArtifactError(f"{journal} is damaged: delete it, and what is fitted already is only measured again")
+    if whole != content:
+        os.truncate(journal, len(whole))
+    return journal
 
 
 def _write(out: Path, recipe: str, trials: Sequence[Any], best: Sequence[str]) -> None:
