@@ -33,6 +33,14 @@ SELECT = """words => {
     if (at >= 0) return getSelection().setBaseAndExtent(node, at + 1, node, at + words.length - 1);
   }
 }"""
+MIDDLE = """name => {
+  const range = new Range();
+  const [span] = CSS.highlights.get(name);
+  range.setStart(span.startContainer, span.startOffset);
+  range.setEnd(span.endContainer, span.endOffset);
+  const box = range.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +155,36 @@ def test_twenty_steps_by_keys_and_twenty_undos_return_to_the_start(browser: Any,
         page.keyboard.press("Control+Shift+z")
     saved(page)
     assert len(desk.store.audit()) >= 60
+    page.close()
+
+
+def test_words_tell_their_codes_and_are_walked_and_selected_by_keys(browser: Any, served: tuple[str, Any]) -> None:
+    address, desk = served
+    desk.store.add_note(ME, "first", NOTE)
+    page = opened(browser, address)
+    page.mouse.move(*page.evaluate(MIDDLE, "ev1"))
+    page.wait_for_selector(".row.near")
+    told = page.locator(".row.near").evaluate_all("rows => rows.map(row => row.dataset.code)")
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_selector(f".row[data-code={told[0]}][aria-selected=true]")
+    page.mouse.move(*page.evaluate(MIDDLE, "strong"))
+    page.locator(".row[data-code]").last.hover()
+    page.wait_for_function("() => !document.querySelector('.row.near')")
+    page.locator("#note").focus()
+    page.keyboard.press("]")
+    page.wait_for_function("() => document.querySelector('#voice').textContent.includes('speaks for')")
+    page.keyboard.press("ArrowRight")
+    first = page.evaluate("getSelection().toString()")
+    page.keyboard.press("Shift+ArrowRight")
+    page.wait_for_function("words => getSelection().toString() !== words", arg=first)
+    both = page.evaluate("getSelection().toString()")
+    assert re.fullmatch(r"\w+", first)
+    assert both.startswith(first)
+    page.wait_for_selector("#toolbar:not([hidden])")
+    page.keyboard.press("s")
+    assert page.locator("#search .with mark").text_content() == " ".join(both.split())
+    assert page.problems == []
     page.close()
 
 
@@ -458,5 +496,5 @@ def test_the_page_is_small_and_has_no_style_or_script_inline() -> None:
     folder = Path(__file__).parents[2] / "src" / "plant" / "serve" / "page"
     html = (folder / "index.html").read_text()
     assert not re.search(r"<script(?![^>]*src=)|\sstyle=|\son\w+=|https?://", html)
-    assert sum(path.stat().st_size for path in folder.glob("*.js")) <= 70_000
+    assert sum(path.stat().st_size for path in folder.glob("*.js")) <= 60_000
     assert (folder / "desk.css").stat().st_size <= 30_000

@@ -188,6 +188,14 @@ class SectionOut(BaseModel):
     title: str
 
 
+class LineOut(BaseModel):
+    """What is laid out as one: a line, lines that flow together, a part of an endless line."""
+
+    start: int
+    end: int
+    kind: Literal["", "heading", "flow", "endless"]
+
+
 class ModelOfNote(BaseModel):
     """The coder whose answer a note shows; `current` is false where another has been loaded since."""
 
@@ -228,6 +236,7 @@ class NoteOut(BaseModel):
     finished_by: str
     finished_at: str
     sections: list[SectionOut]
+    lines: list[LineOut]
     model: ModelOfNote | None
     codes: list[CodeOut] | None
     decisions: list[DecisionOut]

@@ -5,18 +5,22 @@ from typing import Any
 from plant.serve.catalogue import Catalogue
 from plant.serve.problems import Problem
 from plant.serve.reader import Reader, outline
-from plant.serve.schemas import CodeOut, DecidedOut, DecisionOut, ModelOfNote, NoteOut
+from plant.serve.schemas import CodeOut, DecidedOut, DecisionOut, LineOut, ModelOfNote, NoteOut
 from plant.serve.store import Prediction, Row, Store
+from plant.text.paragraphs import set_lines
 
 
 def note_view(store: Store, note: str, reader: Reader, catalogue: Catalogue) -> NoteOut:
     """A note with its prediction, if there is one, and its decisions."""
     row, said = store.note(note), store.prediction(note)
+    sections = outline(row["text"])
+    lines = set_lines(row["text"], {section.start for section in sections})
     same = ("name", "number", "text", "sha256", "version", "state", "holder", "finished_by", "finished_at")
     return NoteOut(
         note=row["id"],
         **{name: row[name] for name in same},
-        sections=outline(row["text"]),
+        sections=sections,
+        lines=[LineOut.model_construct(start=line.start, end=line.end, kind=line.kind) for line in lines],
         model=_model(said, reader) if said else None,
         codes=[CodeOut.model_validate(code) for code in said.codes] if said else None,
         decisions=decisions_view(store, note, catalogue, said),

@@ -8,10 +8,19 @@ export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+    else if (value !== null) element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child !== null && child !== ""));
+  element.append(...children);
+  return element;
+}
+
+// What a template of the page holds, once more.
+export const copy = (template) => $(template).content.cloneNode(true);
+
+// One with words for each of its children.
+export function written(template, ...words) {
+  const element = copy(template).firstChild;
+  words.forEach((word, place) => { element.children[place].textContent = word; });
   return element;
 }
 
@@ -30,28 +39,23 @@ export function items(list, count, one) {
 
 // What stays the same is not laid out again.
 export function tell(place, words, within) {
-  const element = typeof place === "string" ? $(place, within) : place;
+  const element = place.nodeType ? place : $(place, within);
   if (element.textContent !== words) element.textContent = words;
 }
 
 // Widths go through the CSSOM: the policy of the page allows no style attributes.
-export function measure(bar, share) {
-  bar.firstChild.style.width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
-  return bar;
-}
+export const measure = (bar, share) => { bar.firstChild.style.width = `${Math.round(100 * share)}%`; };
 
-// A queue of acts done one by one while nobody waits; a new one drops what is left of the last.
-export function idle() {
-  const soon = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 20)); // Safari
-  let timer = 0;
-  let now = [];
-  return (acts) => {
-    const own = (now = [...acts]);
-    const next = () => {
-      if (own !== now || !own.length) return;
-      own.shift()();
-      soon(next);
-    };
+// Does an act with each of some things while nobody waits, so many at a time; new things take the place of what is left.
+export function idle(act, many) {
+  const soon = globalThis.requestIdleCallback ?? ((next) => setTimeout(next, 20)); // Safari
+  let timer, left;
+  const next = () => {
+    left.splice(0, many).forEach(act);
+    if (left.length) soon(next);
+  };
+  return (things) => {
+    left = [...things];
     clearTimeout(timer);
     timer = setTimeout(next, PAUSE);
   };
@@ -62,4 +66,4 @@ export const percent = (value) => `${value >= 0.995 ? 100 : value < 0.005 ? "< 1
 // Thousands by hand: the browser's own way loads tables of languages first.
 export const figure = (count) => `${count}`.replace(/\B(?=(\d{3})+$)/g, ",");
 
-export const plural = (count, one, many = `${one}s`) => `${figure(count)} ${count === 1 ? one : many}`;
+export const plural = (count, one) => `${figure(count)} ${one}${count === 1 ? "" : "s"}`;

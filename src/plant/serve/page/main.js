@@ -1,126 +1,123 @@
 // The desk: one note, its codes, and what a person decides.
 
-import { ask, Refusal } from "./api.js";
-import { Codes, cautionOf, showTally, showWhy } from "./codes.js";
+import { ask } from "./api.js";
+import { cautionOf, codeGrid, showTally, showWhy } from "./codes.js";
 import { Decisions } from "./decisions.js";
-import { $, figure, make, plural, tell } from "./dom.js";
-import { offsets } from "./offsets.js";
-import { Search } from "./search.js";
-import { NoteText } from "./text.js";
+import { $, figure, make, plural, tell, written } from "./dom.js";
+import { moved, offsets } from "./offsets.js";
+import { codeSearch } from "./search.js";
+import { noteText } from "./text.js";
 
-const EMPTY = "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.";
 const WATCH = 15000; // milliseconds between looks for changes by others
 const PATIENCE = 500; // milliseconds that a first note may take
-const reviews = () => /reviewer|admin/.test(state.me?.role);
-const state = { me: null, queue: [], counts: { open: 0, finished: 0 }, view: null, codes: [], active: null, preview: null,
-  mode: "all", tab: "review", threshold: null, explainer: "", selection: null, letters: true, mine: true, listed: 100, lit: [], perSection: [] };
 
-const text = new NoteText($("#text"), $("#note"), $("#rail"), {
-  hovered: (codes) => codes_.near(codes),
-  picked: (codes) => choose(codes[(codes.indexOf(state.active) + 1) % codes.length], { scroll: true }),
-  selected: (span) => selected(span),
-  scrolled: (offset) => currentSection(offset),
-  repaint: () => light(),
+let me, queue = [], counts = { open: 0, finished: 0 }, listed; // who asks, all notes, and how many are listed
+let note, mine = true, asked; // the one that is open, whether it is ours, and the id of the one that comes
+let codes = [], lit = [], litIn = []; // all, those that are lit, and their phrases in each section
+let active, preview, tab = "review"; // the chosen code, the one pointed at, the list
+let mode = "all", threshold = null, explainer = ""; // null and "": as the coder does
+let selection, searched, lapped, section; // spans: now, when the search began, last reached by key
+
+const text = noteText($("#text"), $("#note"), $("#rail"), {
+  hovered: (under) => grid.light(under),
+  picked: (under) => choose(under[(under.indexOf(active) + 1) % under.length], { scroll: true }),
+  selected, scrolled: currentSection, repaint: light,
 });
 const decisions = new Decisions({
-  changed: () => refresh(), saving, signIn, conflict,
+  changed: refresh, saving, signIn, conflict,
   merged: (by) => notice(`${by} has changed this note too; both are kept.`),
-  refused: async (problem) => { notice(`Not saved: ${problem.message}.`); await open(state.view.note); },
+  refused: async (problem) => { notice(`Not saved: ${problem.message}.`); await open(note.note); },
 });
-const codes_ = new Codes({
-  previewed: (code) => { state.preview = code; light(); },
+const grid = codeGrid({
+  previewed: (code) => { preview = code; light(); },
   chosen: (code, jump) => choose(code, { jump }),
   acted: (act, code) => act === "up" || act === "down" ? move(code, act === "up" ? -1 : 1) : decide(code, act),
   dropped: (held, target) => moveTo(held, decisions.accepted().indexOf(target)),
 });
-const search = new Search({ taken, closed: () => text.choose(null) });
+const searchFor = codeSearch({ taken, closed: () => text.choose(null) });
 
 // what is shown
 
-const codeOf = (code) => state.codes.find((one) => one.code === code) ?? null;
-const accepted = () => decisions.accepted().map(codeOf).filter(Boolean);
+const codeOf = (code) => codes.find((one) => one.code === code);
+const accepted = () => decisions.accepted().map(codeOf);
 const marksOf = (code) => decisions.get(code)?.evidence ?? [];
-const evidenceOf = (code) => [...code.evidence, ...marksOf(code.code).map((mark) => ({ ...mark, weight: 1 }))];
-const readonly = () => !state.view || state.view.state === "finished" || !state.mine;
-const sections = () => state.view?.sections ?? [];
+const readonly = () => note?.state !== "open" || !mine;
+const sections = () => note?.sections ?? [];
+const sectionAt = (offset) => sections().findLastIndex(({ start }) => start <= offset);
 
-// The coder's codes and those that people added, each with its verdict; what is shown does not move when decided.
+// The coder's codes and those that people added, with verdicts and spans: words that people marked, then phrases of the
+// coder. What is shown does not move when decided.
 function rebuild() {
-  const passes = (code) => (state.threshold === null ? code.suggested : code.probability >= state.threshold);
-  const ranked = (state.view?.codes ?? []).map((code) => {
-    const { verdict, replaces = "" } = decisions.get(code.code) ?? {};
-    return { ...code, verdict, replaces, shown: passes(code) };
+  const shown = ({ suggested, probability }) => threshold === null ? suggested : probability >= threshold;
+  const ranked = (note?.codes ?? []).map((code) => ({ ...code, shown: shown(code) }));
+  const known = new Set(ranked.map(({ code }) => code));
+  const added = [...decisions.by.values()].filter(({ code }) => !known.has(code));
+  const all = [...added.map((one) => ({ ...one, probability: null, evidence: [], shown: true, added: true })), ...ranked];
+  codes = all.map((code) => {
+    const { verdict, replaces = "", evidence = [] } = decisions.get(code.code) ?? {};
+    return { ...code, verdict, replaces, spans: [...evidence.map((mark) => ({ ...mark, weight: 1, mine: true })), ...code.evidence] };
   });
-  const known = new Set(ranked.map((code) => code.code));
-  const added = [...decisions.by.values()].filter((one) => !known.has(one.code)).map((one) => ({
-    ...one, probability: null, threshold: null, suggested: true, evidence: [], shown: true, added: true }));
-  state.codes = [...added, ...ranked];
 }
 
 function refresh() {
   rebuild();
   const final = accepted();
-  const groups = state.tab === "final" ? [["Reporting order", final]] : [
-    ["Added by you", state.codes.filter((code) => code.added)],
-    ["Suggested", state.codes.filter((code) => !code.added && code.shown)],
-    ["Below", state.codes.filter((code) => !code.added && !code.shown)],
+  const groups = tab === "final" ? [["Reporting order", final]] : [
+    ["Added by you", codes.filter((code) => code.added)],
+    ["Suggested", codes.filter((code) => !code.added && code.shown)],
+    ["Below", codes.filter((code) => !code.shown)],
   ];
-  if (!codeOf(state.active)) state.active = groups.flatMap(([, codes]) => codes)[0]?.code ?? null;
-  const empty = !state.view ? "" : state.tab === "final" ? "Nothing is accepted yet: press A on a code."
+  active = codeOf(active)?.code ?? groups.flatMap(([, own]) => own)[0]?.code;
+  const empty = !note ? "" : tab === "final" ? "Nothing is accepted yet: press A on a code."
     : "The coder suggests nothing here. Select words and press S to add a code.";
-  codes_.show(groups, state.active, { threshold: state.threshold, tab: state.tab, readonly: readonly(), waiting: state.view?.codes === null, empty });
-  tell("#tab-review .count", `${state.codes.filter((code) => code.shown).length}`);
+  grid.show(groups, active, { threshold, tab, readonly: readonly(), waiting: note?.codes === null, empty });
+  tell("#tab-review .count", `${codes.filter((code) => code.shown).length}`);
   tell("#tab-final .count", `${final.length}`);
-  showTally(state.codes);
+  showTally(codes);
   $("#undo").disabled = !decisions.done.length;
   $("#redo").disabled = !decisions.undone.length;
   $("#finish").disabled = readonly();
   // lit are the codes in sight that are not rejected, with what people marked
-  state.lit = state.codes.filter((code) => (code.shown || code.verdict === "accept") && code.verdict !== "reject")
-    .map((code) => ({ code: code.code, evidence: evidenceOf(code) }));
-  state.perSection = perSection(state.lit.flatMap((code) => code.evidence));
+  lit = codes.filter(({ shown, verdict }) => verdict === "accept" || (shown && verdict !== "reject"));
+  litIn = perSection(lit.flatMap(({ spans }) => spans));
   light();
   why();
 }
 
 function light() {
-  const active = codeOf(state.preview ?? state.active);
-  text.light(state.lit, active && { code: active.code, evidence: evidenceOf(active) }, state.mode);
-  const own = perSection(active ? evidenceOf(active) : []);
-  own.forEach((mine, place) => {
+  const spans = codeOf(preview ?? active)?.spans ?? [];
+  text.light(lit, spans, mode);
+  perSection(spans).forEach((own, place) => {
     const count = $("#outline").children[place].lastChild;
-    tell(count, `${mine || state.perSection[place] || ""}`);
-    count.classList.toggle("own", mine > 0);
+    tell(count, `${own || litIn[place] || ""}`);
+    count.classList.toggle("own", own > 0);
   });
 }
 
 // How many phrases begin in each section.
 function perSection(spans) {
-  const counts = sections().map(() => 0);
-  for (const span of spans) {
-    const place = sections().findLastIndex((section) => section.start <= span.start);
-    if (place >= 0) counts[place]++;
-  }
-  return counts;
+  const found = sections().map(() => 0);
+  for (const { start } of spans) found[sectionAt(start)]++; // before the first, nothing is counted
+  return found;
 }
 
 function why() {
-  showWhy(codeOf(state.active), {
-    text: state.view?.text ?? "", sections: sections(), marks: marksOf(state.active), readonly: readonly(),
-    jump: (phrase) => text.reveal(phrase.start),
-    unmark: (phrase) => decisions.step("marked words", [{ code: state.active, verdict: decisions.get(state.active).verdict,
-      evidence: marksOf(state.active).filter((mark) => mark.start !== phrase.start) }]),
+  const code = active;
+  showWhy(codeOf(code), {
+    text: note?.text, sections: sections(), readonly: readonly(),
+    jump: ({ start }) => text.reveal(start),
+    unmark: ({ start }) => decisions.step("marked words", [{ code, verdict: decisions.get(code).verdict, evidence: marksOf(code).filter((mark) => mark.start !== start) }]),
   });
 }
 
-// All is written before the focus moves, which asks the browser to lay out what was written.
-function choose(code, { jump = false, scroll = false, focus = false } = {}) {
+// The focus moves last: it asks the browser to lay out what was written.
+function choose(code, { jump, ...how } = {}) {
   if (!code) return;
-  const changed = code !== state.active || state.preview;
-  Object.assign(state, { active: code, preview: null });
+  const changed = code !== active || preview;
+  [active, preview] = [code, null];
   if (changed) { why(); light(); }
-  codes_.choose(code, { scroll, focus });
-  const strongest = codeOf(code)?.evidence[0] ?? marksOf(code)[0];
+  grid.choose(code, how);
+  const strongest = codeOf(code)?.spans[0];
   if (jump && strongest) text.reveal(strongest.start);
 }
 
@@ -134,25 +131,21 @@ function act(label, ...step) {
 function decide(code, verdict) {
   const found = codeOf(code);
   if (!found || readonly()) return;
-  const clears = found.verdict === verdict;
-  const word = clears ? "cleared" : verdict === "accept" ? "accepted" : "rejected";
-  act(`${code} ${word}`, [{ code, verdict: clears ? "none" : verdict }], about(found));
+  const [next, word] = found.verdict === verdict ? ["none", "cleared"] : [verdict, `${verdict}ed`];
+  act(`${code} ${word}`, [{ code, verdict: next }], { about: [found] });
 }
 
-// What is told of codes that a note does not have yet.
-const about = (...codes) => ({ about: Object.fromEntries(codes.map(({ code, title, chapter, path = [] }) => [code, { title, chapter, path }])) });
-const bare = ({ start, end }) => ({ start, end });
-
 function taken(hit, purpose) {
-  const chosen = state.purposeSpan ? [bare(state.purposeSpan)] : [];
-  const old = codeOf(state.active);
+  const chosen = searched ? [searched] : [];
+  const old = codeOf(active);
   const change = { code: hit.code, verdict: "accept" };
   if (purpose === "change" && old && old.code !== hit.code) {
-    const kept = [...marksOf(old.code), ...(chosen.length ? chosen : old.evidence.slice(0, 1).map(bare))];
-    act(`${old.code} changed to ${hit.code}`, [{ ...change, evidence: kept, replaces: old.code }, { code: old.code, verdict: "reject" }], about(hit, old));
+    change.evidence = [...marksOf(old.code), ...(chosen.length ? chosen : old.evidence.slice(0, 1).map(({ start, end }) => ({ start, end })))];
+    change.replaces = old.code;
+    act(`${old.code} changed to ${hit.code}`, [change, { code: old.code, verdict: "reject" }], { about: [hit, old] });
   } else {
-    const marks = chosen.length ? { evidence: [...marksOf(hit.code), ...chosen] } : {};
-    act(`${hit.code} added and accepted`, [{ ...change, ...marks }], about(hit));
+    if (chosen.length) change.evidence = [...marksOf(hit.code), ...chosen];
+    act(`${hit.code} added and accepted`, [change], { about: [hit] });
   }
   tabs("review");
   choose(hit.code, { scroll: true, focus: true });
@@ -161,20 +154,18 @@ function taken(hit, purpose) {
 
 function openSearch(purpose) {
   if (readonly()) return say("This note is read-only.");
-  if (purpose === "change" && !codeOf(state.active)) return;
-  state.purposeSpan = state.selection;
-  if (state.selection) text.choose(state.selection);
-  const words = state.selection ? state.view.text.slice(state.selection.start, state.selection.end) : "";
-  const listed = new Map(state.codes.map((code) => [code.code, code.probability]));
-  search.open({ purpose, words, listed, replaces: state.active });
+  if (purpose === "change" && !active) return;
+  searched = selection;
+  if (searched) text.choose(searched);
+  const words = searched ? note.text.slice(searched.start, searched.end) : "";
+  searchFor({ purpose, words, listed: new Map(codes.map(({ code, probability }) => [code, probability])), replaces: active });
 }
 
 function markWords() {
-  const code = codeOf(state.active);
-  if (!code || !state.selection || readonly()) return;
-  const marks = [...marksOf(code.code), state.selection].map(bare);
-  const verdict = code.verdict ?? "accept";
-  act(`Words marked for ${code.code}`, [{ code: code.code, verdict, evidence: marks }], about(code));
+  const found = codeOf(active);
+  if (!found || !selection || readonly()) return;
+  const { code, verdict = "accept" } = found;
+  act(`Words marked for ${code}`, [{ code, verdict, evidence: [...marksOf(code), selection] }], { about: [found] });
   clearSelection();
 }
 
@@ -189,23 +180,22 @@ function moveTo(code, place) {
 }
 
 function undo(again) {
-  const label = again ? decisions.redo() : decisions.undo();
+  const label = decisions.undo(again);
   if (label) say(`${again ? "Done again" : "Undone"}: ${label}`);
 }
 
 function selected(span) {
-  state.selection = span;
+  selection = span;
   const bar = $("#toolbar");
   bar.hidden = !span || readonly();
   if (bar.hidden) return;
   const box = text.rectangle(span.start, span.end);
   const frame = $("#note-pane").getBoundingClientRect();
-  tell("#mark-words span", state.active ? `Mark for ${state.active}` : "Mark");
-  $("#mark-words").disabled = !state.active;
+  tell("#mark-words span", active ? `Mark for ${active}` : "Mark");
+  $("#mark-words").disabled = !active;
   const above = box.top - frame.top - 50;
-  const top = above > 70 ? above : box.bottom - frame.top + 8;
-  bar.style.top = `${Math.max(70, Math.min(frame.height - 60, top))}px`;
-  bar.style.left = `${Math.max(8, Math.min(frame.width - bar.offsetWidth - 8, box.left - frame.left))}px`;
+  bar.style.top = `clamp(70px, ${above > 70 ? above : box.bottom - frame.top + 8}px, 100% - 60px)`;
+  bar.style.left = `clamp(8px, ${box.left - frame.left}px, 100% - ${bar.offsetWidth + 8}px)`;
 }
 
 function clearSelection() {
@@ -214,26 +204,25 @@ function clearSelection() {
   selected(null);
 }
 
-// Words are selected by arrows in the note.
+// Arrows select words: from those that are selected on, or from the section in sight.
 function caret({ key, shiftKey }) {
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[key], now = state.selection;
-  const word = step && state.view && text.word(now ? (step > 0 ? now.end : now.start) : firstInSight(), step);
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[key], now = selection;
+  const from = (step > 0 ? now?.end : now?.start) ?? Number(section?.dataset.start ?? 0);
+  const word = step && text.word(from, step);
   if (!word) return false;
-  const grown = shiftKey && now ? { start: Math.min(now.start, word.start), end: Math.max(now.end, word.end) } : word;
-  text.select(grown.start, grown.end);
+  if (shiftKey && now) text.select(Math.min(now.start, word.start), Math.max(now.end, word.end));
+  else text.select(word.start, word.end);
   return true;
 }
 
-const firstInSight = () => Number($("#outline [aria-current]")?.dataset.start ?? 0);
-
 function lap(step) {
-  const spans = state.lit.flatMap(({ code, evidence }) => evidence.map((span) => ({ ...span, code }))).sort((a, b) => a.start - b.start);
-  if (!spans.length) return;
-  const place = spans.findIndex((span) => span.start === state.lapped?.start && span.code === state.lapped?.code);
-  const next = (state.lapped = spans[(place + step + spans.length) % spans.length]);
-  choose(next.code, { scroll: true });
-  text.reveal(next.start);
-  say(`“${state.view.text.slice(next.start, next.end)}” speaks for ${next.code}`);
+  const found = lit.flatMap(({ code, spans }) => spans.map(({ start, end }) => ({ start, end, code }))).sort((a, b) => a.start - b.start);
+  if (!found.length) return;
+  const place = found.findIndex(({ start, code }) => start === lapped?.start && code === lapped.code);
+  const { start, end, code } = (lapped = found[(place + step + found.length) % found.length]);
+  choose(code, { scroll: true });
+  text.reveal(start);
+  say(`“${note.text.slice(start, end)}” speaks for ${code}`);
 }
 
 // notes
@@ -241,122 +230,117 @@ function lap(step) {
 async function loadQueue() {
   let after = 0;
   const items = [];
-  do {
+  while (after !== null && items.length < 5000) {
     const part = await ask(`queue?after=${after}`);
     items.push(...part.items);
-    state.counts = part.counts;
+    counts = part.counts;
     after = part.next;
-  } while (after !== null && items.length < 5000);
-  state.queue = items;
+  }
+  queue = items;
   bar();
 }
 
-const placeOf = (note) => state.queue.findIndex((item) => item.note === note);
+const placeOf = (id) => queue.findIndex((item) => item.note === id);
 
 function bar() {
-  const place = placeOf(state.view?.note);
-  const total = state.counts.open + state.counts.finished;
-  tell("#where b", place < 0 ? (total ? "Notes" : "No notes") : `Note ${place + 1}`);
+  const place = placeOf(note?.note);
+  const { open, finished } = counts;
+  const total = open + finished;
+  tell("#where b", place < 0 ? "Notes" : `Note ${place + 1}`);
   tell("#where span", place < 0 ? "" : ` of ${figure(total)}`);
-  tell("#finished", total ? `${figure(state.counts.finished)} finished` : "");
-  $("#progress i").style.width = `${total ? (100 * state.counts.finished) / total : 0}%`;
-  Object.assign($("#progress"), { ariaValueMax: total || 1, ariaValueNow: state.counts.finished });
+  tell("#finished", `${figure(finished)} finished`);
+  Object.assign($("#progress"), { max: total || 1, value: finished });
   $("#previous").disabled = place <= 0;
-  $("#next").disabled = place < 0 || place >= state.queue.length - 1;
+  $("#next").disabled = place < 0 || place >= queue.length - 1;
 }
 
-async function open(note) {
+async function open(id) {
   if (decisions.unsaved && !confirm("Some decisions are not saved yet. Leave this note?")) return;
   notice("");
   clearSelection();
-  state.asked = note;
-  const [view, held] = await Promise.all([ask(`notes/${note}`), ask(`notes/${note}/hold`, { take: false })]);
-  if (state.asked !== note) return;
-  Object.assign(state, { lapped: null, active: null, preview: null, mine: held.mine });
+  asked = id;
+  const [found, held] = await Promise.all([ask(`notes/${id}`), ask(`notes/${id}/hold`, { take: false })]);
+  if (asked !== id) return;
+  lapped = active = preview = null;
+  mine = held.mine;
   tabs("review");
-  show(view);
-  history.replaceState(null, "", `#${note}`);
+  show(found, true);
+  history.replaceState(null, "", `#${id}`);
   hold(held);
-  const stale = view.codes && !view.model.current;
+  const stale = found.codes && !found.model.current;
   if (stale) notice("Another coder has read this note; decisions stay.", ["Read again", () => predict(true)]);
-  if (view.codes === null || (!stale && view.model.explainer !== state.explainer)) await predict(false);
+  if (found.codes === null || (!stale && found.model.explainer !== explainer)) await predict(false);
 }
 
-function hold({ mine, holder }) {
-  const changed = state.mine !== mine;
-  state.mine = mine;
-  const take = async () => { notice(""); hold(await ask(`notes/${state.view.note}/hold`, { take: true })); };
-  if (!mine) notice(`${holder} has this note open: you can read it.`, ["Take over", take]);
+function hold(held) {
+  const changed = mine !== held.mine;
+  mine = held.mine;
+  const take = async () => hold(await ask(`notes/${note.note}/hold`, { take: true }));
+  if (!mine) notice(`${held.holder} has this note open: you can read it.`, ["Take over", take]);
   if (changed) refresh();
 }
 
 async function predict(again) {
-  const note = state.view.note;
-  if (again) notice("");
-  const view = await ask(`notes/${note}/predict`, { explainer: state.explainer, again });
-  if (state.view?.note === note) show(view, { keep: true });
+  const id = note.note;
+  const found = await ask(`notes/${id}/predict`, { explainer, again });
+  if (note.note === id) show(found, false);
 }
 
-function show(view, { keep = false } = {}) {
-  const units = offsets(view.text);
-  const place = ({ start, end, ...rest }) => ({ ...rest, start: units.toUnit(start), end: units.toUnit(end) });
-  const codes = view.codes?.map((code) => ({ ...code, evidence: code.evidence.map((phrase) => ({ ...place(phrase), cue: phrase.cue && place(phrase.cue) })) })) ?? null;
-  state.view = { ...view, codes, sections: view.sections.map(place) };
-  if (!keep) {
-    text.show(view.text, state.view.sections);
-    outline();
-    decisions.load(view, units);
-    if (state.threshold === null) slider(null);
+function show(found, fresh) {
+  const units = offsets(found.text);
+  const place = (span) => span && moved(span, units.toUnit);
+  const phrase = (one) => ({ ...place(one), cue: place(one.cue) });
+  const read = found.codes?.map((code) => ({ ...code, evidence: code.evidence.map(phrase) })) ?? null;
+  note = { ...found, codes: read, sections: found.sections.map(place) };
+  if (fresh) {
+    text.show(found.text, found.lines.map(place));
+    $("#outline").replaceChildren(...sections().map(({ start, title }) =>
+      make("button", { "data-start": start, onclick: () => text.reveal(start) }, title, make("span"))));
+    decisions.load(found, units);
   }
-  const words = view.text.split(/\s+/).filter(Boolean).length;
-  tell("#title", view.name);
-  document.title = `${view.name} · plant desk`;
-  const finished = view.state === "finished" ? ` · finished by ${view.finished_by}` : "";
-  tell("#facts", `${plural(words, "word")}${view.model ? ` · read by ${view.model.name}` : ""}${finished}`);
-  if (view.state === "finished") notice(`Finished by ${view.finished_by}: read-only.`, ...(reviews() ? [["Reopen", reopen]] : []));
-  slider(state.threshold);
+  const finished = found.state === "finished" ? `inished by ${found.finished_by}` : "";
+  tell("#title", found.name);
+  document.title = `${found.name} · plant desk`;
+  const facts = [plural(found.text.split(/\s+/).filter(Boolean).length, "word"), found.model && `read by ${found.model.name}`, finished && `f${finished}`];
+  tell("#facts", facts.filter(Boolean).join(" · "));
+  if (finished) notice(`F${finished}: read-only.`, ...(reviews() ? [["Reopen", reopen]] : []));
+  slider(threshold);
   bar();
   refresh();
   appear();
 }
 
-function outline() {
-  $("#outline").replaceChildren(...state.view.sections.map(({ start, end, title }) =>
-    make("button", { "data-start": start, "data-end": end, onclick: () => text.reveal(start) }, title, make("span"))));
-}
-
 function currentSection(offset) {
-  const place = state.view?.sections.findLastIndex((section) => section.start <= offset) ?? -1;
-  const button = $("#outline").children[place];
-  if (button === state.section) return;
-  state.section?.removeAttribute("aria-current");
-  button?.setAttribute("aria-current", "true");
-  state.section = button;
+  const button = $("#outline").children[sectionAt(offset)];
+  if (button === section) return;
+  if (section) section.ariaCurrent = null;
+  if (button) button.ariaCurrent = "true";
+  section = button;
 }
 
 function step(by) {
-  const next = state.queue[placeOf(state.view?.note) + by];
-  if (next) open(next.note).catch(failed);
+  const next = queue[placeOf(note?.note) + by];
+  if (next) open(next.note);
 }
 
 async function reopen() {
-  await ask(`notes/${state.view.note}/reopen`, {}, { "If-Match": `"${state.view.version}"` });
+  await ask(`notes/${note.note}/reopen`, {}, { "If-Match": `"${note.version}"` });
   await loadQueue();
-  await open(state.view.note);
+  await open(note.note);
 }
-
-const named = (codes) => codes.map((code) => code.code).join(", ");
 
 function askToFinish() {
   if (readonly()) return;
   const dialog = $("#finishing");
+  const named = (some) => some.map(({ code }) => code).join(", ");
   const final = accepted();
-  const undecided = state.codes.filter((code) => code.shown && !code.verdict);
-  const doubtful = final.filter((code) => cautionOf(code));
+  const open = codes.filter((code) => code.shown && !code.verdict);
+  const doubtful = final.filter(cautionOf);
   tell("p", final.length ? `${plural(final.length, "code")}, in this order:` : "No code is accepted: the note will have none.", dialog);
-  $("ol", dialog).replaceChildren(...final.map((code, place) => make("li", {}, make("span", { class: "soft" }, `${place + 1}`), make("b", {}, code.code), code.title)));
-  const open = undecided.length ? `${plural(undecided.length, "suggestion")} stay undecided, which is not rejected: ${named(undecided.slice(0, 8))}${undecided.length > 8 ? " …" : ""}. ` : "";
-  tell(".open", open + (doubtful.length ? `Accepted though the words are in doubt: ${named(doubtful)}.` : ""), dialog);
+  $("ol", dialog).replaceChildren(...final.map(({ code, title }, place) => written("#final", place + 1, code, title)));
+  const told = [open.length && `${plural(open.length, "suggestion")} stay undecided, which is not rejected: ${named(open)}.`,
+    doubtful.length && `Accepted though the words are in doubt: ${named(doubtful)}.`];
+  tell(".open", told.filter(Boolean).join(" "), dialog);
   dialog.showModal();
   $(".primary", dialog).focus();
 }
@@ -364,15 +348,13 @@ function askToFinish() {
 async function finish() {
   $("#finishing").close();
   while (decisions.unsaved) await new Promise((wake) => setTimeout(wake, 100));
-  const { note } = state.view;
-  await ask(`notes/${note}/finish`, {}, { "If-Match": `"${decisions.version}"`, "Idempotency-Key": crypto.randomUUID() });
+  const id = note.note;
+  await ask(`notes/${id}/finish`, {}, { "If-Match": `"${decisions.version}"`, "Idempotency-Key": crypto.randomUUID() });
   say("Note finished");
   await loadQueue();
-  const place = placeOf(note);
-  const next = [...state.queue.slice(place + 1), ...state.queue.slice(0, place)].find((item) => item.state === "open");
-  if (next) return open(next.note);
-  await open(note);
-  notice("All notes are finished. Export them in the settings, or put more on the desk.");
+  const next = [...queue.slice(placeOf(id)), ...queue].find((item) => item.state === "open");
+  await open(next?.note ?? id);
+  if (!next) notice("All notes are finished. Export them in the settings, or put more on the desk.");
 }
 
 // what is told
@@ -383,27 +365,26 @@ function notice(words, ...acts) {
   const place = $("#notice");
   place.hidden = !words;
   tell("span", words, place);
-  $(".acts", place).replaceChildren(...acts.map(([name, act]) => make("button", { onclick: () => Promise.resolve(act()).catch(failed) }, name)));
+  $(".acts", place).replaceChildren(...acts.map(([name, act]) => make("button", { onclick: () => { notice(""); return act(); } }, name)));
 }
 
 function saving(now, count) {
   const place = $("#saved");
   place.dataset.state = now;
-  const words = { saved: "Saved", saving: "Saving …", waiting: `Not reached: ${plural(count, "step")} waiting` }[now];
-  tell(place.lastChild, words);
+  tell(".waiting", `Not reached: ${plural(count, "step")} waiting`, place);
   if (now === "waiting") say("The service is not reached. Your decisions wait here and are sent again.");
 }
 
 function failed(problem) {
-  if (problem instanceof Refusal && problem.status === 401) return signIn().then(start, failed);
-  notice(problem instanceof Refusal ? `${problem.message}.` : "The service is not reached. What was saved is safe; try again in a moment.", ["Try again", () => location.reload()]);
+  if (problem.status === 401) return signIn().then(start);
+  notice(problem.status ? `${problem.message}.` : "The service is not reached. What was saved is safe; try again in a moment.", ["Try again", () => location.reload()]);
 }
 
 function signIn() {
   const dialog = $("#sign-in");
+  dialog.showModal();
   return new Promise((signed) => {
-    const form = $("form", dialog);
-    form.onsubmit = async (event) => {
+    dialog.onsubmit = async (event) => {
       event.preventDefault();
       try {
         await ask("session", { token: $("#token").value });
@@ -414,7 +395,6 @@ function signIn() {
         tell(".wrong", problem.message, dialog);
       }
     };
-    if (!dialog.open) dialog.showModal();
   });
 }
 
@@ -424,147 +404,128 @@ function conflict(mine, theirs, by) {
   tell("p", `${by} has ${word[theirs.verdict]} ${mine.code}; you have ${word[mine.verdict]} it. Whose decision stays?`, dialog);
   dialog.showModal();
   return new Promise((chosen) => {
-    const end = (own) => { dialog.close(); chosen(own); };
-    $(".mine", dialog).onclick = () => end(true);
-    $(".theirs", dialog).onclick = () => end(false);
+    dialog.onclose = () => chosen(dialog.returnValue === "mine");
   });
 }
 
 // controls
 
 function tabs(chosen) {
-  state.tab = chosen;
-  for (const tab of [$("#tab-review"), $("#tab-final")]) {
-    const own = tab.id === `tab-${chosen}`;
-    tab.ariaSelected = own;
-    tab.tabIndex = own ? 0 : -1;
+  tab = chosen;
+  for (const button of $("[role=tablist]").children) {
+    const own = button.dataset.do === chosen;
+    Object.assign(button, { ariaSelected: own, tabIndex: own ? 0 : -1 });
   }
   $("#list").setAttribute("aria-labelledby", `tab-${chosen}`);
 }
 
 const setTab = (name) => { tabs(name); refresh(); };
-function setMode(mode) {
-  state.mode = mode;
+
+function setMode(chosen) {
+  mode = chosen;
   $(`#mode [value=${mode}]`).checked = true;
   light();
 }
 
-function slider(threshold) {
-  state.threshold = threshold;
-  const own = state.view?.codes?.[0]?.threshold ?? 0.5;
-  const shown = ($("#threshold").value = Math.round(100 * (threshold ?? own)));
+function slider(from) {
+  threshold = from;
+  const shown = ($("#threshold").value = Math.round(100 * (from ?? note?.codes?.[0]?.threshold ?? 0.5)));
   tell("#from output", `${shown} %`);
 }
 
-function showQueue() {
+function showQueue(most) {
+  listed = most;
   const dialog = $("#queue");
   const typed = $("#find-note").value.trim().toLowerCase();
-  const found = state.queue.filter((item) => item.name.toLowerCase().includes(typed));
-  const shown = found.slice(0, state.listed);
-  tell(".counts", `${plural(state.counts.open, "open note")}, ${state.counts.finished} finished`, dialog);
-  $("ul", dialog).replaceChildren(...shown.map((item) => make("li", {}, make("button", {
-    "aria-current": item.note === state.view?.note ? "true" : null, onclick: () => { dialog.close(); open(item.note).catch(failed); } },
-    make("span", {}, item.name), make("span", { class: item.state === "finished" ? "soft done" : "soft" },
-      item.state === "finished" ? "finished" : item.holder ? `with ${item.holder}` : item.decided ? `${item.decided} decided` : plural(item.words, "word"))))));
+  const found = queue.filter(({ name }) => name.toLowerCase().includes(typed));
+  tell(".counts", `${plural(counts.open, "open note")}, ${counts.finished} finished`, dialog);
+  $("ul", dialog).replaceChildren(...found.slice(0, most).map((item) => make("li", {}, inQueue(item))));
   $(".none", dialog).hidden = found.length > 0;
-  tell(".none", state.queue.length ? "No note has this in its name." : EMPTY, dialog);
-  $(".more", dialog).hidden = shown.length === found.length;
-  if (!dialog.open) dialog.showModal();
+  $(".more", dialog).hidden = found.length <= most;
+  dialog.showModal();
 }
+
+function inQueue(item) {
+  const { name, holder, decided, words } = item;
+  const finished = item.state === "finished";
+  const told = finished ? "finished" : holder ? `with ${holder}` : decided ? `${decided} decided` : plural(words, "word");
+  const line = written("#queued", name, told);
+  line.onclick = () => { $("#queue").close(); open(item.note); };
+  line.lastChild.classList.toggle("done", finished);
+  if (item.note === note?.note) line.ariaCurrent = "true";
+  return line;
+}
+
+const reviews = () => /reviewer|admin/.test(me?.role);
 
 async function openSettings() {
   $("#settings").showModal();
-  const { models, catalogue } = await ask("models");
-  const [model] = models;
+  const { models: [model], catalogue } = await ask("models");
   const select = $("#explainer");
   select.replaceChildren(select.options[0], ...model.explainers.map((name) => new Option(name)));
-  select.value = state.explainer;
+  select.value = explainer;
   $("#export").hidden = !reviews();
-  tell("#settings .about", `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${figure(catalogue)} codes can be searched. plant ${state.me?.version}.`);
+  tell("#settings .about", `Coder ${model.name}: ${plural(model.codes, "code")}, digest ${model.digest.slice(0, 16)}. ${figure(catalogue)} codes can be searched. plant ${me?.version}.`);
 }
 
 function toPrint() {
-  $("#sheet-for-print").replaceChildren(make("h2", {}, state.view?.name ?? ""), make("table", {}, make("tbody", {}, ...accepted().map((code, place) =>
-    make("tr", {}, make("td", {}, `${place + 1}`), make("td", {}, code.code), make("td", {}, code.title))))));
-  text.everything(true);
+  tell("#sheet-for-print h2", note?.name ?? "");
+  $("#sheet-for-print tbody").replaceChildren(...accepted().map(({ code, title }, place) => written("#printed", place + 1, code, title)));
+  text.everything();
 }
 
-const next = (by) => choose(codes_.after(state.active, by), { scroll: true, focus: true });
+const next = (by) => choose(grid.after(active, by), { scroll: true, focus: true });
 const DO = { // what buttons name in data-do
-  accept: () => decide(state.active, "accept"), reject: () => decide(state.active, "reject"), change: () => openSearch("change"),
-  undo: () => undo(false), redo: () => undo(true), previous: () => step(-1), next: () => step(1), mark: markWords,
-  queue: () => { state.listed = 100; showQueue(); }, search: () => openSearch("add"), keys: () => $("#keys").showModal(),
-  settings: () => openSettings().catch(failed), ask: askToFinish, finish: () => finish().catch(failed), theme,
-  own: () => { slider(null); refresh(); }, more: () => { state.listed += 200; showQueue(); }, review: () => setTab("review"), final: () => setTab("final"),
+  accept: () => decide(active, "accept"), reject: () => decide(active, "reject"), change: () => openSearch("change"),
+  undo, redo: () => undo(true), previous: () => step(-1), next: () => step(1), mark: markWords,
+  queue: () => showQueue(100), more: () => showQueue(listed + 200), search: () => openSearch("add"), keys: () => $("#keys").showModal(),
+  settings: openSettings, ask: askToFinish, finish, theme,
+  own: () => { slider(null); refresh(); }, review: () => setTab("review"), final: () => setTab("final"),
 };
 const LETTERS = {
   j: () => next(1), k: () => next(-1), a: DO.accept, r: DO.reject, c: DO.change, s: DO.search, w: DO.mark, n: DO.next, p: DO.previous,
-  q: DO.queue, "?": DO.keys, "]": () => lap(1), "[": () => lap(-1), e: () => setMode({ all: "this", this: "plain", plain: "all" }[state.mode]),
+  q: DO.queue, "?": DO.keys, "]": () => lap(1), "[": () => lap(-1), e: () => setMode({ all: "this", this: "plain", plain: "all" }[mode]),
 };
 
 // What a key means where the focus is, if anything.
 function meaning(event) {
   const within = (selector) => event.target.closest(selector);
-  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const way = { ArrowUp: -1, ArrowDown: 1 }[key];
-  if (event.ctrlKey || event.metaKey) return { z: event.shiftKey ? DO.redo : DO.undo, y: DO.redo, Enter: DO.ask }[key];
-  if (key === "F6") return () => (within("#note-pane") ? $("#grid [tabindex='0']") : $("#note"))?.focus();
-  if (within("[role=tab]") && key.startsWith("Arrow")) return () => { setTab(state.tab === "final" ? "review" : "final"); $(`#tab-${state.tab}`).focus(); };
+  const key = event.key.toLowerCase();
+  const way = { arrowup: -1, arrowdown: 1 }[key];
+  if (event.ctrlKey || event.metaKey) return { z: event.shiftKey ? DO.redo : DO.undo, y: DO.redo, enter: DO.ask }[key];
+  if (key === "f6") return () => (within("#note-pane") ? $("#grid [tabindex='0']") : $("#note"))?.focus();
+  if (within("[role=tab]") && key.startsWith("arrow")) return () => { setTab(tab === "final" ? "review" : "final"); $(`#tab-${tab}`).focus(); };
   if (within("input, select, textarea")) return null;
-  if (event.altKey) return way && (() => move(state.active, way));
+  if (event.altKey) return way && (() => move(active, way));
   if (way && within("#grid")) return () => next(way);
-  if (key === "Enter" && within("#grid") && !within("button")) return () => choose(state.active, { jump: true });
-  if (key === "Escape") return clearSelection;
+  if (key === "enter" && within("#grid") && !within("button")) return () => choose(active, { jump: true });
+  if (key === "escape") return clearSelection;
   if (within("#note") && caret(event)) return () => {};
-  return state.letters && (within("#grid, #note") || event.target === document.body) ? LETTERS[key] : null;
+  return $("#letters").checked && (within("#grid, #note") || event.target === document.body) ? LETTERS[key] : null;
 }
 
 function theme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
+  const { dataset } = document.documentElement;
+  const dark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  dataset.theme = dark ? "light" : "dark";
   say(`${dark ? "Light" : "Dark"} theme`);
 }
 
-function connect() {
-  document.onkeydown = (event) => {
-    const done = $("dialog[open]") ? null : meaning(event);
-    if (done) { event.preventDefault(); done(); }
-  };
-  document.onclick = ({ target }) => {
-    if (target.matches("dialog:not(.firm)") || target.closest(".close")) target.closest("dialog").close(); // beside it, or its button
-    DO[target.closest("[data-do]")?.dataset.do]?.();
-  };
-  document.addEventListener("cancel", (event) => event.target.matches(".firm") && event.preventDefault(), true); // these want an answer
-  $("#mode").onchange = (event) => setMode(event.target.value);
-  $("#threshold").oninput = (event) => { slider(Number(event.target.value) / 100); refresh(); };
-  $("#find-note").oninput = showQueue;
-  $("#toolbar").onmousedown = (event) => event.preventDefault();
-  $("#letters").onchange = (event) => { state.letters = event.target.checked; };
-  $("#type").onchange = (event) => { document.documentElement.dataset.type = event.target.value; };
-  $("#explainer").onchange = (event) => { state.explainer = event.target.value; if (state.view) predict(false).catch((problem) => { state.explainer = ""; failed(problem); }); };
-  addEventListener("beforeunload", (event) => decisions.unsaved && event.preventDefault());
-  addEventListener("beforeprint", toPrint);
-  addEventListener("afterprint", () => text.everything(false));
-  setInterval(watch, WATCH);
-}
-
 async function watch() {
-  if (!state.view || decisions.unsaved || document.hidden) return;
-  const note = state.view.note;
+  if (!note || decisions.unsaved || document.hidden) return;
+  const id = note.note;
   try {
-    const answer = await ask(`notes/${note}`, undefined, {}, "HEAD");
+    const answer = await ask(`notes/${id}`, undefined, {}, "HEAD");
     if (!decisions.unsaved) saving("saved", 0);
-    if (state.mine && state.view.state === "open") await ask(`notes/${note}/hold`, { take: false });
-    const version = Number(answer.headers.get("ETag")?.replaceAll('"', ""));
-    if (version <= decisions.version) return;
-    const view = await ask(`notes/${note}`);
-    if (decisions.unsaved || note !== state.view.note) return; // decided meanwhile: what is sent finds out itself
-    decisions.load(view, offsets(view.text));
+    if (!readonly()) await ask(`notes/${id}/hold`, { take: false });
+    if (Number(answer.headers.get("ETag")?.replaceAll('"', "")) <= decisions.version) return;
+    const found = await ask(`notes/${id}`);
+    if (decisions.unsaved || id !== note.note) return; // decided meanwhile: what is sent finds out itself
+    decisions.load(found, offsets(found.text));
     refresh();
     notice("Someone else has changed this note: what they decided is shown.");
   } catch (problem) {
-    if (!(problem instanceof Refusal)) saving("waiting", 0);
+    if (!problem.status) saving("waiting", 0);
   }
 }
 
@@ -573,19 +534,38 @@ const appear = () => document.body.classList.remove("waiting");
 async function start() {
   setTimeout(appear, PATIENCE);
   document.fonts.load("17px Desk Serif"); // before the note asks for it, which would be laid out twice
-  [state.me] = await Promise.all([ask("me"), loadQueue()]);
-  const { name, role } = state.me;
+  [me] = await Promise.all([ask("me"), loadQueue()]);
+  const { name, role } = me;
   Object.assign($("#who"), { textContent: name.slice(0, 2).toUpperCase(), ariaLabel: `You are ${name}`, title: `${name}, ${role}` });
   saving("saved", 0);
-  const asked = state.queue.find((item) => item.note === location.hash.slice(1));
-  const first = asked ?? state.queue.find((item) => item.state === "open") ?? state.queue[0];
-  if (first) await open(first.note);
-  else {
-    refresh();
-    tell("#facts", EMPTY);
-    appear();
-  }
+  const linked = queue.find((item) => item.note === location.hash.slice(1));
+  const first = linked ?? queue.find((item) => item.state === "open") ?? queue[0];
+  if (first) return open(first.note);
+  refresh();
+  tell("#facts", "No notes are on the desk. Start the service with --notes FILE, or send them to /v1/notes.");
+  appear();
 }
 
-connect();
-start().catch(failed);
+document.onkeydown = (event) => {
+  const done = $("dialog[open]") ? null : meaning(event);
+  if (done) { event.preventDefault(); done(); }
+};
+document.onclick = ({ target }) => {
+  if (target.matches("dialog:not(.firm)") || target.closest(".close")) target.closest("dialog").close(); // beside it, or its button
+  DO[target.closest("[data-do]")?.dataset.do]?.();
+};
+document.addEventListener("cancel", (event) => event.target.matches(".firm") && event.preventDefault(), true); // these want an answer
+$("#mode").onchange = ({ target }) => setMode(target.value);
+$("#threshold").oninput = ({ target }) => { slider(target.value / 100); refresh(); };
+$("#find-note").oninput = () => showQueue(listed);
+$("#toolbar").onmousedown = (event) => event.preventDefault();
+$("#explainer").onchange = ({ target }) => {
+  explainer = target.value;
+  if (note) predict(false).catch((problem) => { explainer = ""; throw problem; });
+};
+addEventListener("unhandledrejection", (event) => { event.preventDefault(); failed(event.reason); });
+addEventListener("beforeunload", (event) => decisions.unsaved && event.preventDefault());
+addEventListener("beforeprint", toPrint);
+addEventListener("afterprint", text.scrolled);
+setInterval(watch, WATCH);
+start();

@@ -1,23 +1,13 @@
 // The service counts code points, browsers count UTF-16 units: they differ after the first emoji.
 
 export function offsets(text) {
-  const wide = []; // code points that take two units
-  let points = 0;
-  for (let unit = 0; unit < text.length; unit++, points++) {
-    const first = text.charCodeAt(unit);
-    const pair = first >= 0xd800 && first < 0xdc00 && unit + 1 < text.length;
-    if (pair && (text.charCodeAt(unit + 1) & 0xfc00) === 0xdc00) {
-      wide.push(points);
-      unit++;
-    }
-  }
-  if (!wide.length) return { toUnit: (point) => point, toPoint: (unit) => unit };
-  const units = wide.map((point, place) => point + place); // where those stand, in units
-  return {
-    toUnit: (point) => point + before(wide, point),
-    toPoint: (unit) => unit - before(units, unit),
-  };
+  const units = [...text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)].map((pair) => pair.index); // of what takes two
+  const points = units.map((unit, place) => unit - place);
+  return { toUnit: (point) => point + before(points, point), toPoint: (unit) => unit - before(units, unit) };
 }
+
+// A span counted the other way.
+export const moved = ({ start, end, ...rest }, to) => ({ ...rest, start: to(start), end: to(end) });
 
 // How many of some rising numbers are less than a value.
 export function before(numbers, value) {

@@ -1,131 +1,109 @@
 // The search for a code: as one types, with the words that were selected; Enter never reaches the page behind.
 
 import { ask } from "./api.js";
-import { $, figure, idle, make, percent, tell } from "./dom.js";
+import { $, figure, make, percent, tell, written } from "./dom.js";
 
 const PAUSE = 60; // milliseconds after a key before the service is asked
-const MOST = 15; // hits, a few more than are in sight, of which
-const SEEN = 12; // are made at once, the others when nobody types
+const MOST = 12; // hits, a few more than are in sight
 
-export class Search {
-  constructor(on) {
-    this.on = on;
-    this.dialog = $("#search");
-    this.input = $("#query");
-    this.list = $("#hits");
-    this.idly = idle();
-    this.input.oninput = () => {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.#ask(), PAUSE);
-    };
-    this.input.onkeydown = (event) => this.#pressed(event);
-    this.list.onclick = (event) => {
-      const hit = event.target.closest(".hit");
-      if (hit) this.#take(Number(hit.dataset.place));
-    };
-    this.dialog.onclose = () => on.closed();
-  }
+export function codeSearch({ taken, closed }) {
+  const dialog = $("#search");
+  const input = $("#query");
+  const list = $("#hits");
+  let asked; // purpose: add or change; words: what is selected; listed: probabilities of codes in the list
+  let hits, place, answered, timer;
 
-  // purpose: add or change; words: what is selected; listed: probabilities of codes in the list.
-  open({ purpose, words, listed, replaces }) {
-    Object.assign(this, { purpose, words, listed, place: 0, hits: [], answered: null });
-    $(".with", this.dialog).hidden = !words;
-    tell(".with mark", words.replace(/\s+/g, " "), this.dialog);
-    tell(".what", purpose === "change" ? `take in place of ${replaces}` : "add as accepted", this.dialog);
-    this.input.value = "";
-    this.#show({ hits: [], total: 0 });
-    this.dialog.showModal();
-    this.input.focus();
-    this.#ask();
-  }
-
-  async #ask() {
-    const asked = this.input.value;
-    try {
-      const found = await ask("codes/search", { q: asked.slice(0, 200), words: this.words.slice(0, 300), limit: MOST });
-      if (asked !== this.input.value) return;
-      this.answered = asked;
-      this.#show(found);
-    } catch (problem) {
-      tell(".none", `Not searched: ${problem.message}. Your decisions are safe; try again.`, this.dialog);
-    }
-  }
-
-  #show({ hits, total }) {
-    this.hits = hits;
-    this.place = 0;
-    this.list.replaceChildren();
-    this.#make(SEEN);
-    this.idly([() => this.#make(MOST)]);
-    const typed = this.input.value.trim();
-    const nothing = typed ? "No code has these words. Try fewer letters, or the beginning of the code." : "Type a code such as N17, or a few letters of its name.";
-    tell(".none", total ? "" : nothing, this.dialog);
-    tell(".total", total ? `${hits.length} of ${figure(total)} found` : "", this.dialog);
-    this.input.ariaExpanded = hits.length > 0;
-    this.#choose(0);
-  }
-
-  #make(count) {
-    const made = this.list.childElementCount;
-    this.list.append(...this.hits.slice(made, count).map((hit, place) => this.#row(hit, made + place)));
-  }
-
-  #row(hit, place) {
-    const words = (this.input.value || this.words).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
-    const inList = this.listed.get(hit.code);
-    const told = [];
-    if (hit.matched) told.push(make("small", {}, "also called ", ...lit(hit.matched, words)));
-    if (!hit.leaf) told.push(make("small", {}, "a category: there are finer codes"));
-    if (inList !== undefined) told.push(make("small", {}, inList === null ? "in the list, added by you" : `in the list, ${percent(inList)}`));
-    return make("div", { class: "hit", role: "option", id: `hit-${place}`, "data-place": place, "aria-selected": "false" },
-      make("b", {}, hit.code), make("span", {}, ...(hit.matched ? [hit.title] : lit(hit.title, words)), ...told), make("span", { class: "chapter" }, hit.chapter));
-  }
-
-  #choose(place) {
-    const rows = this.list.children;
-    if (rows[this.place]) rows[this.place].ariaSelected = "false";
-    if (rows[place]) rows[place].ariaSelected = "true";
-    if (place !== this.place) rows[place]?.scrollIntoView({ block: "nearest" });
-    this.place = place;
-    this.input.setAttribute("aria-activedescendant", this.hits.length ? `hit-${place}` : "");
-  }
-
-  #pressed(event) {
+  input.oninput = () => {
+    clearTimeout(timer);
+    timer = setTimeout(find, PAUSE);
+  };
+  input.onkeydown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step && this.hits.length) {
-      event.preventDefault();
-      this.#make(MOST);
-      this.#choose((this.place + step + this.hits.length) % this.hits.length);
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      this.#enter();
-    }
+    if (step && hits.length) choose((place + step + hits.length) % hits.length);
+    else if (event.key === "Enter") enter();
+    if (step || event.key === "Enter") event.preventDefault();
     event.stopPropagation();
+  };
+  list.onclick = ({ target }) => take([...list.children].indexOf(target.closest(".hit")));
+  dialog.onclose = closed;
+
+  function open(wish) {
+    asked = wish;
+    answered = null;
+    $(".with", dialog).hidden = !wish.words;
+    tell(".with mark", wish.words.replace(/\s+/g, " "), dialog);
+    tell(".what", wish.purpose === "change" ? `take in place of ${wish.replaces}` : "add as accepted", dialog);
+    input.value = "";
+    answer({ hits: [], total: 0 });
+    dialog.showModal();
+    input.focus();
+    find();
+  }
+
+  async function find() {
+    const q = input.value;
+    try {
+      const found = await ask("codes/search", { q, words: asked.words.slice(0, 300), limit: MOST });
+      if (q !== input.value) return;
+      answered = q;
+      answer(found);
+    } catch (problem) {
+      tell(".none", `Not searched: ${problem.message}. Your decisions are safe; try again.`, dialog);
+    }
+  }
+
+  function answer(found) {
+    hits = found.hits;
+    const words = (input.value || asked.words).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+    list.replaceChildren(...hits.map((hit, next) => row(hit, `hit-${next}`, words)));
+    tell(".none", found.total ? "" : input.value.trim() ? "No code has these words: try fewer letters." : "Type a code, or letters of its name.", dialog);
+    tell(".total", found.total ? `${hits.length} of ${figure(found.total)} found` : "", dialog);
+    input.ariaExpanded = hits.length > 0;
+    place = 0;
+    choose(0);
+  }
+
+  function row({ code, title, chapter, matched, leaf }, id, words) {
+    const option = written("#option", code, "", chapter);
+    const told = option.children[1];
+    option.id = id;
+    told.append(...(matched ? [title, make("small", {}, "also called ", ...lit(matched, words))] : lit(title, words)));
+    if (!leaf) told.append(make("small", {}, "a category: there are finer codes"));
+    const chance = asked.listed.get(code);
+    if (chance !== undefined) told.append(make("small", {}, `in the list, ${chance === null ? "added by you" : percent(chance)}`));
+    return option;
+  }
+
+  function choose(next) {
+    const [now, chosen] = [list.children[place], list.children[next]];
+    if (now) now.ariaSelected = "false";
+    if (chosen) chosen.ariaSelected = "true";
+    if (next !== place) chosen?.scrollIntoView({ block: "nearest" });
+    place = next;
+    input.setAttribute("aria-activedescendant", chosen?.id ?? "");
   }
 
   // Takes what was typed, never an older hit.
-  async #enter() {
-    clearTimeout(this.timer);
-    if (this.input.value !== this.answered) await this.#ask();
-    if (this.input.value === this.answered) this.#take(this.place);
+  async function enter() {
+    clearTimeout(timer);
+    if (input.value !== answered) await find();
+    if (input.value === answered) take(place);
   }
 
-  #take(place) {
-    const hit = this.hits[place];
+  function take(chosen) {
+    const hit = hits[chosen];
     if (!hit) return;
-    this.dialog.close();
-    this.on.taken(hit, this.purpose);
+    dialog.close();
+    taken(hit, asked.purpose);
   }
+
+  return open;
 }
 
 // A name with the beginnings of its words marked that were typed.
 function lit(name, words) {
-  const parts = [];
-  for (const part of name.split(/([^\p{L}\p{N}]+)/u)) {
-    const plain = part.toLowerCase();
-    const hit = words.find((word) => plain.startsWith(word));
-    if (hit) parts.push(make("em", {}, part.slice(0, hit.length)), part.slice(hit.length));
-    else parts.push(part);
-  }
-  return parts;
+  return name.split(/([^\p{L}\p{N}]+)/u).flatMap((part) => {
+    const hit = words.find((word) => part.toLowerCase().startsWith(word));
+    return hit ? [make("em", {}, part.slice(0, hit.length)), part.slice(hit.length)] : part;
+  });
 }
