@@ -14,7 +14,7 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 from plant.cluster.launch import LOUD, launch, one_process
-from plant.cluster.told import WorkerError, read_told, told, write_told
+from plant.cluster.told import read_told, told, write_told
 from plant.errors import InputError
 
 
@@ -56,7 +56,7 @@ def test_files_disks_and_memory_are_told_as_by_one_process(
 
 @pytest.mark.parametrize(
     ("error", "ends"),
-    [(KeyboardInterrupt(), SystemExit), (KeyError("the text of a note"), WorkerError), (ConnectionError(), OSError)],
+    [(KeyboardInterrupt(), SystemExit), (KeyError("a bug"), KeyError), (ConnectionError(), OSError)],
     ids=["told to end", "bug", "connection"],
 )
 def test_what_may_pass_is_tried_again(

@@ -51,11 +51,17 @@ def killed_always(number: int) -> int:
     return number
 
 
+class OwnError(RecipeError):
+    """A kind that one module alone knows."""
+
+
 def failing(kind: str) -> None:
     if kind == "bug":
         raise KeyError("the text of a note")
     if kind == "disk":
         raise OSError(28, "No space left on device", "file.jsonl")
+    if kind == "own":
+        raise OwnError("a sentence")
     if kind == "torch":
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
     raise {"input": InputError, "recipe": RecipeError, "memory": MemoryError}[kind]("a sentence")
@@ -90,7 +96,7 @@ def test_an_item_that_kills_every_worker_is_told(tmp_path: Path) -> None:
     ("kind", "error", "said"),
     [("input", InputError, "a sentence"), ("recipe", RecipeError, "a sentence"), ("disk", OSError, "No space left"),
      ("memory", MemoryError, "^$"), ("torch", MemoryError, "^$"),
-     ("bug", WorkerError, "KeyError on a worker, raised at .*test_pool.py")],
+     ("own", RecipeError, "a sentence"), ("bug", WorkerError, "KeyError on a worker, raised at .*test_pool.py")],
 )  # fmt: skip
 def test_errors_of_workers_are_errors_here_without_what_a_bug_says(
     kind: str, error: type[Exception], said: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from plant.cluster.pool import limit_threads
-from plant.cluster.told import read_told, told, write_told
+from plant.cluster.told import read_told, told_of, write_told
 from plant.errors import InputError
 from plant.steps.processes import cores
 
@@ -64,12 +64,15 @@ def one_process(carry_out: Callable[[Sequence[str]], None]) -> None:
     words, arguments = Path(sys.argv[1]), sys.argv[2:]
     if words.exists():
         return  # said by a process of the group before: the same would be said again
-    said = told(carry_out, arguments)
-    if said.is_mendable:
-        write_told(said, words)
-    if said.is_mendable or said.kind == KeyboardInterrupt.__name__:
+    try:
+        carry_out(arguments)
+    except KeyboardInterrupt:
         sys.exit(CUT_SHORT)
-    said.value()
+    except Exception as error:
+        if not told_of(error).is_mendable:
+            raise
+        write_told(told_of(error), words)
+        sys.exit(CUT_SHORT)
 
 
 @contextmanager

@@ -71,18 +71,21 @@ def told(work: Callable[..., Any], *arguments: Any) -> Told:
     """Carry out a call; whatever goes wrong is told, not raised."""
     try:
         return Told(work(*arguments))
-    except PlantError as error:
-        return Told(kind=type(error).__name__, sentence=str(error))
-    except OSError as error:
-        return Told(
-            None, "OSError", error.strerror or type(error).__name__, error.errno or 0, str(error.filename or "")
-        )
-    except (MemoryError, KeyboardInterrupt) as error:
-        return Told(kind=type(error).__name__)
-    except Exception as error:  # a bug: what it says may quote a note, where it was raised does not
-        if lacks_memory(error):
-            return Told(kind="MemoryError")
-        places = [
-            f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
-        ]
-        return Told(kind=BUG, sentence=f"{type(error).__name__} on a worker, raised at " + " < ".join(reversed(places)))
+    except (Exception, KeyboardInterrupt) as error:
+        return told_of(error)
+
+
+def told_of(error: BaseException) -> Told:
+    """An error as it travels: of a bug its kind and where it was raised, since what it says may quote a note."""
+    if isinstance(error, PlantError):  # of the kinds that everybody knows, the nearest
+        return Told(kind=next(filter(_kind_of, (kind.__name__ for kind in type(error).__mro__))), sentence=str(error))
+    if isinstance(error, OSError):
+        sentence = error.strerror or type(error).__name__
+        return Told(None, "OSError", sentence, error.errno or 0, str(error.filename or ""))
+    if isinstance(error, KeyboardInterrupt):
+        return Told(kind="KeyboardInterrupt")
+    if lacks_memory(error):
+        return Told(kind="MemoryError")
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames)]
+    return Told(kind=BUG, sentence=f"{type(error).__name__} on a worker, raised at " + " < ".join(places))
