@@ -76,6 +76,7 @@ BAD = {
         {"x.jsonl": json.dumps({"id": "a", "text": TEXT, "evidence": [{"start": 0, "end": 1, "label": TEXT}]}) + "\n"},
         (),
     ),
+    "evidence that is a text": ({"x.jsonl": json.dumps({"id": "a", "text": TEXT, "evidence": TEXT}) + "\n"}, ()),
     "a value of a recipe is a text": ({"x.csv": TABLE}, ("--set", f"seed={TEXT}")),
     "an override is a text": ({"x.csv": TABLE}, ("--set", TEXT)),
     "a recipe is a text": ({"x.csv": TABLE}, ("--recipe", TEXT)),
@@ -96,6 +97,8 @@ BAD = {
     "texts of one word as codes": ({"x.csv": "id,text\na,CANARY\n"}, ("--codes-column", "text")),
     "an id that is no name": ({"x.jsonl": '{"id": true, "text": "CANARY"}\n'}, ()),
     "columns by semicolons": ({"x.csv": TABLE.replace(",", ";")}, ()),
+    "splits of other notes": ({"x.csv": TABLE, "s.csv": "id,split\nz,train\n"}, ("--splits", "s.csv")),
+    "codes of other notes": ({"x.csv": TABLE, "c.txt": f"{TEXT}\n"}, ("--codes-file", "c.txt")),
     "codes of too few notes": ({"x.csv": TABLE}, ("--min-code-count", "1000")),
 }
 
@@ -125,6 +128,23 @@ def test_a_text_pasted_as_an_argument_is_not_repeated(
     (folder / "coder").symlink_to(coder_folder)
     (folder / "x.csv").write_text("id,text\na,fever\n")
     assert CANARY not in said(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("case", "remedy"),
+    [
+        ("splits of other notes", "none of the 3 notes is in the list of splits, which has 1 ids"),
+        ("codes of other notes", "none of the 1 codes of the notes is in the 1 of --codes-file"),
+        ("evidence that is a text", "evidence is not written as"),
+    ],
+)
+def test_lists_that_fit_nothing_are_told_as_such(
+    folder: Path, capsys: pytest.CaptureFixture[str], case: str, remedy: str
+) -> None:
+    files, options = BAD[case]
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    assert remedy in said(capsys, "prepare", next(iter(files)), "--out", "out", *options)
 
 
 def test_a_text_of_a_script_without_blanks_is_no_path_and_a_short_name_in_it_is(folder: Path) -> None:
@@ -182,6 +202,66 @@ def test_what_was_skipped_is_written_over_no_notes_and_no_predictions(
     said(capsys, "predict", coder_folder, "shards/a.jsonl", "--out", "o.jsonl", "--skip-bad", "o.jsonl")
     assert (folder / "shards" / "a.jsonl").read_text() == '{"id": "a", "text": "fever"}\n'
     assert [path.name for path in folder.iterdir()] == ["shards"]
+
+
+def test_measures_and_tables_are_written_over_nothing_that_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contents = {"gold.tsv": "a\tC1\nb\tC1\n", "found.tsv": "a\tC1\t0.9\nb\tC1\t0.8\n"}
+    for name, content in contents.items():
+        (folder / name).write_text(content)
+    files = ("--gold", "gold.tsv", "--predictions", "found.tsv")
+    for out in contents:
+        assert "would destroy it" in said(capsys, "evaluate", *files, "--submission", out)
+        stem = out.removesuffix(".tsv")
+        assert "would destroy it" in said(
+            capsys, "compare", "found.tsv", "b=found.tsv", "--gold", "gold.tsv", "--out", stem
+        )
+    assert {path.name: path.read_text() for path in folder.iterdir()} == contents
+
+
+def test_predictions_are_not_written_among_the_notes_of_several_files(
+    folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "shards").mkdir()
+    for name in ("a", "b"):
+        (folder / "shards" / f"{name}.csv").write_text(f"id,text\n{name},fever\n")
+    told = said(capsys, "predict", coder_folder, "shards/*.csv", "--out", "shards")
+    assert "holds the notes that are read" in told
+    assert sorted(path.name for path in (folder / "shards").iterdir()) == ["a.csv", "b.csv"]
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "x.csv").write_text(TABLE)
+    (folder / "mine.toml").touch()
+    told = said(capsys, "run", "x.csv", "--recipe", "prior", "--out", "mine.toml")
+    assert "a file stands where a folder belongs" in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--notes", "nothing.csv"), ("--notes", "x.csv"), ("--proxy-user", "x-user", "--proxy-from", "nowhere")],
+)
+def test_a_desk_that_is_refused_leaves_no_store(
+    folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    (folder / "x.csv").write_text(ROWS)  # without a line of names
+    said(capsys, "serve", coder_folder, "--port", "0", "--store", "desk.sqlite", *arguments)
+    assert [path.name for path in folder.iterdir()] == ["x.csv"]
+
+
+@pytest.mark.parametrize("arguments", [("--host", UNBROKEN * 9), ("--host", "a..b"), ("--host", "\0")])
+def test_an_address_that_is_none_is_one_line(
+    folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    assert "cannot be listened at" in said(capsys, "serve", coder_folder, "--port", "0", *arguments)
+
+
+def test_a_server_of_stores_whose_name_is_none_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("psycopg")
+    told = said(capsys, "serve", "keys", "list", "--store", f"postgresql://{UNBROKEN * 9}")
+    assert "is no store of a desk" in told
+    assert CANARY not in told
 
 
 def test_a_page_takes_the_place_of_no_other_kind_of_file(

@@ -1,6 +1,8 @@
 """plant compare: systems side by side, with spread over seeds and significance against the first."""
 
 import argparse
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,11 +10,13 @@ from plant.cli.evaluate import (
     FILES_ALONE,
     add_file_options,
     check_draws,
+    files_read,
     refuse_options,
     scored_from_file,
     scored_from_run,
 )
 from plant.errors import InputError
+from plant.store.artifact import check_apart
 
 if TYPE_CHECKING:
     from plant.evaluate.scores.scored import Scored
@@ -38,9 +42,17 @@ def run(arguments: argparse.Namespace) -> None:
 
     from plant.cli.console import print_table, progress, say
     from plant.evaluate.significance.compare import COMPARED, compare
-    from plant.evaluate.significance.compare_tables import header_of, marked_rows, note_of, write_comparison
+    from plant.evaluate.significance.compare_tables import (
+        WRITERS,
+        header_of,
+        marked_rows,
+        note_of,
+        write_comparison,
+    )
 
     _check(arguments)
+    if arguments.out:
+        _check_written(arguments, WRITERS)
     systems = _systems(arguments)
     with progress() as tell:
         comparison = compare(systems, measures=arguments.measures or COMPARED, rounds=arguments.rounds,
@@ -62,6 +74,13 @@ def _check(arguments: argparse.Namespace) -> None:
         refuse_options(arguments, ("threshold",), FILES_ALONE)
     if all(are_runs):
         refuse_options(arguments, ("gold", "train", "codebook"), FILES_ALONE)
+
+
+def _check_written(arguments: argparse.Namespace, suffixes: Iterable[str]) -> None:
+    """Refuse to write the tables over a file that is compared."""
+    for suffix in suffixes:
+        paths = [_named(given)[1] for given in arguments.systems]
+        check_apart(f"{arguments.out}{suffix}", [*files_read(arguments), *filter(os.path.isfile, paths)])
 
 
 def _systems(arguments: argparse.Namespace) -> dict[str, list["Scored"]]:

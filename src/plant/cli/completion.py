@@ -2,18 +2,24 @@
 
 import argparse
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 SHELLS = ("bash", "zsh", "fish")
 BASH = """_plant() {{
   local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
   case "$before" in
     --recipe|--recipes) COMPREPLY=($(compgen -W "{recipes}" -- "$word")); return;;
-    plant) COMPREPLY=($(compgen -W "{verbs}" -- "$word")); return;;
   esac
+  if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "{verbs}" -- "$word")); return; fi
   case "$word" in
     -*) ;;
-    *) COMPREPLY=($(compgen -f -- "$word")); return;;
+    *)
+      if [ "${{COMP_WORDS[1]}} $before" = "recipe show" ]; then
+        COMPREPLY=($(compgen -W "{recipes}" -- "$word"))
+      else
+        COMPREPLY=($(compgen -f -- "$word"))
+      fi
+      return;;
   esac
   case "${{COMP_WORDS[1]}}" in
 {cases}
@@ -42,10 +48,18 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def options_of(verb: str) -> list[str]:
-    """The long options of a verb."""
+    """The long options of a verb and of its actions, such as `plant recipe show`."""
     parser = argparse.ArgumentParser()
     importlib.import_module(f"plant.cli.{verb}").configure(parser)
-    return sorted(option for action in parser._actions for option in action.option_strings if option.startswith("--"))
+    return sorted(set(_options(parser)))
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        yield from (option for option in action.option_strings if option.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _options(inner)
 
 
 def _bash(shell: str, options: Mapping[str, list[str]], recipes: tuple[str, ...]) -> str:

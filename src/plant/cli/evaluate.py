@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant.errors import InputError
+from plant.store.artifact import check_apart
 
 if TYPE_CHECKING:
     from plant.codes.codebook import CodeBook
     from plant.evaluate.report.content import Report
     from plant.evaluate.scores.scored import Scored
 
+REPORTS = ("report.html", "report.md", "report.json")
 FILES_ALONE = "is for files of predictions: a run has its own, leave the option out"
 
 
@@ -64,6 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
     from plant.steps.evaluate import Settings, evaluate
 
     _check(arguments)
+    _check_written(arguments)
     scored, folder = _scored(arguments)
     if arguments.explanations is not None:
         scored = _with_explanations(scored, arguments)
@@ -101,6 +104,18 @@ def _check(arguments: argparse.Namespace) -> None:
         refuse_options(arguments, ("task", "top"), "says what --submission FILE writes, which is not given")
     if arguments.explanations is None:
         refuse_options(arguments, ("explainers", "corpus"), "goes with --explanations, which is not given")
+
+
+def _check_written(arguments: argparse.Namespace) -> None:
+    """Refuse to write a submission or a report over a file that is read."""
+    reports = [Path(arguments.report or ".") / name for name in REPORTS]
+    for written in filter(None, (arguments.submission, *(reports if arguments.report else ()))):
+        check_apart(written, [*files_read(arguments), *filter(None, [arguments.predictions])])
+
+
+def files_read(arguments: argparse.Namespace) -> list[str]:
+    """The files besides predictions that `evaluate` and `compare` were told to read."""
+    return [*filter(None, (arguments.gold, arguments.codebook)), *arguments.train]
 
 
 def check_draws(arguments: argparse.Namespace) -> None:

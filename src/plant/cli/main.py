@@ -22,7 +22,7 @@ VERBS = {
     "relate": "find the tokens that say most about each code",
     "rank": "train the ranker of tokens per code",
     "pretrain": "train a language model on the notes' text",
-    "run": "all stages: from notes to a coder",
+    "run": "all steps: from notes to a coder",
     "predict": "code notes with a fitted coder",
     "explain": "show the words that speak for each code",
     "serve": "an API and a desk for people who code, over a fitted coder",
@@ -107,7 +107,7 @@ def _check_streams() -> None:
 
 def _run(arguments: list[str]) -> None:
     verb = next((argument for argument in arguments if not argument.startswith("-")), None)
-    parser = _Parser(prog="plant", description=plant.__doc__)
+    parser = _Parser(prog="plant", description=str(plant.__doc__).partition("\n")[0])
     parser.add_argument("--version", action="version", version=f"plant {plant.__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, help_text in VERBS.items():
@@ -129,6 +129,8 @@ def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
 def _disk_sentence(error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         return f"the disk is full: {error.filename or 'the output'} could not be written; free some space"
+    if error.errno in (errno.EEXIST, errno.ENOTDIR) and error.filename:
+        return f"{error.filename}: a file stands where a folder belongs; choose another place"
     return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
 
 

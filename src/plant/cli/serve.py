@@ -5,7 +5,7 @@ import getpass
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from plant.errors import InputError
 from plant.types import Note
 
 if TYPE_CHECKING:
-    from plant.serve.access import Access
+    from plant.serve.access import Access, Proxy
     from plant.serve.store import Store
     from plant.serve.trail import Who
 
@@ -136,13 +136,15 @@ def _serve(arguments: argparse.Namespace) -> None:
         raise InputError("name the folder of a coder: plant serve RUN/coder")
     if arguments.seconds <= 0:
         raise InputError(f"--seconds {arguments.seconds:g}: a time above 0")
-    limits = Limits(seconds=arguments.seconds)
+    limits, proxy = Limits(seconds=arguments.seconds), _proxy(arguments)
     me = Who(arguments.name or _user(), "reviewer")
+    # what can be refused is looked at before a store is made, which would stay behind
+    waiting = [(name, _begun(_notes(name, arguments))) for name in arguments.notes]
+    reader = open_reader(arguments.words[0])
     with listening(arguments.host, arguments.port) as opened, _store(arguments) as store:
-        access = _access(arguments, store, me)
-        reader = open_reader(arguments.words[0])
-        for name in arguments.notes:
-            new, known = put_on_desk(store, _notes(name, arguments), me, limits)
+        access = _access(arguments, store, me, proxy)
+        for name, notes in waiting:
+            new, known = put_on_desk(store, notes, me, limits)
             say(f"{name}: {new:,} notes put on the desk, {known:,} were there")
         log_to_stderr(arguments.log)
         hosts = answered_hosts(arguments.host, arguments.allow_host)
@@ -158,17 +160,23 @@ def _serve(arguments: argparse.Namespace) -> None:
             say("the desk is closed")
 
 
-def _access(arguments: argparse.Namespace, store: "Store", me: "Who") -> "Access":
+def _proxy(arguments: argparse.Namespace) -> "Proxy | None":
+    """The proxy that says who asks, if one is named."""
+    from plant.serve.access import Proxy, networks
+
+    if not arguments.proxy_user:
+        if arguments.proxy_role or arguments.proxy_from:
+            raise InputError("--proxy-role and --proxy-from need --proxy-user HEADER, which says who asks")
+        return None
+    peers = networks(arguments.proxy_from or ("127.0.0.0/8", "::1"))
+    return Proxy(arguments.proxy_user, arguments.proxy_role, peers)
+
+
+def _access(arguments: argparse.Namespace, store: "Store", me: "Who", proxy: "Proxy | None") -> "Access":
     """Who is let in: everyone only where nobody but this machine can ask, and nobody has a key."""
-    from plant.serve.access import Access, Proxy, networks
+    from plant.serve.access import Access
     from plant.serve.server import is_local
 
-    if (arguments.proxy_role or arguments.proxy_from) and not arguments.proxy_user:
-        raise InputError("--proxy-role and --proxy-from need --proxy-user HEADER, which says who asks")
-    proxy = None
-    if arguments.proxy_user:
-        peers = networks(arguments.proxy_from or ("127.0.0.0/8", "::1"))
-        proxy = Proxy(arguments.proxy_user, arguments.proxy_role, peers)
     keyed = store.keys.are_there()
     if proxy is None and not keyed and not is_local(arguments.host):
         raise InputError(
@@ -202,6 +210,11 @@ def _notes(name: str, arguments: argparse.Namespace) -> Iterator[Note]:
 
     notes = read_texts(name, text_column=arguments.text_column, id_column=arguments.id_column)
     return islice(notes, arguments.most) if arguments.most else notes
+
+
+def _begun(notes: Iterator[Note]) -> Iterator[Note]:
+    """The same notes, the first of which is read now: a file that holds none is told."""
+    return chain(list(islice(notes, 1)), notes)
 
 
 def _user() -> str:

@@ -147,6 +147,10 @@ def predict_shards(
             raise InputError(
                 f"{quoted_path(target)} is what is read: writing there would destroy it, choose another --out"
             )
+    if os.path.realpath(out) in map(os.path.dirname, read):
+        raise InputError(
+            f"{quoted_path(out)} holds the notes that are read: name another folder for what is made of them"
+        )
     with made_folder(out):
         if not is_remote(out):
             pool.check_sees(out)

@@ -52,7 +52,7 @@ class Database:
         try:
             with self.writing() as connection:
                 _migrate(connection)
-        except (SQLAlchemyError, Problem) as error:
+        except (SQLAlchemyError, Problem, UnicodeError) as error:  # the last of names that are no host's
             self._engine.dispose()
             raise ArtifactError(f"{self.place} is no store of a desk, or cannot be reached and written") from error
         except InputError:

@@ -57,7 +57,7 @@ def listening(host: str, port: int) -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host, port))
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, TypeError, UnicodeError) as error:  # the last two of names that are no host's
         opened.close()
         raise InputError(f"{host}, port {port} cannot be listened at ({error}): choose another with --port") from error
     return opened

@@ -204,7 +204,10 @@ def chooses(recipe: Recipe) -> bool:
 
 def _check(choosing: Documents) -> None:
     if not len(choosing.labels):
-        raise InputError("no note is left for choosing thresholds: fit on more notes, or say which to use (choose)")
+        raise InputError(
+            "no note is left for choosing thresholds: choose by a split, or by a share above 0 (such as 0.1) of more "
+            "notes; only candidates, with marked words or names of codes, can do without"
+        )
 
 
 def joined(systems: Sequence[FittedSystem], choose: Choose, view: TrainingView, choosing: Documents) -> FittedSystem:

@@ -187,7 +187,7 @@ def _is_local(code: str) -> bool:
 
 
 def _evidence(value: Any, system: str, where: str) -> Spans:
-    if isinstance(value, str):
+    if isinstance(value, str) and value.startswith("["):
         value = _json_list(value, where)
     try:
         return gather_spans(_mark(mark, system, where) for mark in value)

@@ -42,10 +42,12 @@ def limit_codes(source: Source, options: SourceOptions) -> Source:
         return source
     counts = Counter(code for note in source.notes() for code in note.codes)
     kept = choose_codes(counts, options)
+    if counts and options.codes_file and kept.isdisjoint(counts):
+        raise InputError(f"none of the {len(counts):,} codes of the notes is in the {len(kept):,} of --codes-file")
     if counts and kept.isdisjoint(counts):
         raise InputError(
             f"no code is left of {len(counts):,}: the most frequent stands in {max(counts.values()):,} notes; choose a "
-            "lower --min-code-count, or other codes with --codes-file"
+            "lower --min-code-count"
         )
 
     def notes() -> Iterator[Note]:

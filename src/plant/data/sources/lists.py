@@ -56,9 +56,16 @@ def split_by_list(source: Source, splits: Mapping[str, str]) -> Source:
     """The notes whose ids a list names, in the splits it says; others are left out."""
 
     def notes() -> Iterator[Note]:
-        for note in source.notes():
+        number = found = 0
+        for number, note in enumerate(source.notes(), start=1):  # noqa: B007
             if note.id in splits:
+                found += 1
                 yield replace(note, split=splits[note.id])
+        if number and not found:
+            raise InputError(
+                f"none of the {number:,} notes is in the list of splits, which has {len(splits):,} ids: are they the "
+                "same ids?"
+            )
 
     return replace(source, notes=notes, total=None)
 

@@ -39,7 +39,9 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise InputError(f"{path}, line {number}: not a line of JSON") from error
+            raise InputError(
+                f"{path}, line {number}: not a line of JSON (a table is tab-separated and ends in .tsv)"
+            ) from error
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: not a JSON object")
         yield number, row

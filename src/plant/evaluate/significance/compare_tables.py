@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 
 from plant.evaluate.report.markdown import table
 from plant.evaluate.significance.compare import ALPHA, Cell, Comparison
@@ -13,11 +14,10 @@ LATEX_SPECIAL = str.maketrans({character: f"\\{character}" for character in "&%$
 def write_comparison(comparison: Comparison, stem: Path | str) -> tuple[Path, ...]:
     """Write `stem.tsv` (bare numbers), `stem.md` and `stem.tex`."""
     stem = Path(stem)
-    texts = {".tsv": tsv_of(comparison), ".md": markdown_of(comparison), ".tex": latex_of(comparison)}
-    for suffix, text in texts.items():
+    for suffix, text_of in WRITERS.items():
         with atomic_file(stem.with_name(stem.name + suffix)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    return tuple(stem.with_name(stem.name + suffix) for suffix in texts)
+            temporary.write_text(text_of(comparison), encoding="utf-8")
+    return tuple(stem.with_name(stem.name + suffix) for suffix in WRITERS)
 
 
 def header_of(comparison: Comparison) -> tuple[str, ...]:
@@ -74,3 +74,6 @@ def _marked(cell: Cell) -> str:
 
 def _latex(cell: str) -> str:
     return cell.translate(LATEX_SPECIAL).replace(" *", "$^{*}$").replace(" ±", r" $\pm$ ")
+
+
+WRITERS = MappingProxyType({".tsv": tsv_of, ".md": markdown_of, ".tex": latex_of})
