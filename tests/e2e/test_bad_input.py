@@ -90,6 +90,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.timeout(3600)  # on the most crowded core
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     with (tmp_path / "notes.jsonl").open("w") as file:
         for number in range(60_000):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.rendezvous import RendezvousConnectionError
 
 from plant.cluster.launch import LOUD, launch, one_process
 from plant.cluster.told import read_told, told, write_told
@@ -105,6 +106,17 @@ def test_an_interrupted_launcher_is_an_interrupted_command(monkeypatch: pytest.M
 
     launching(monkeypatch, end)
     with pytest.raises(KeyboardInterrupt):
+        launch(2, ["run", "demo"])
+
+
+def test_processes_that_do_not_find_each_other_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's store has a minute to answer, which on a crowded machine was too little and ended in a traceback."""
+
+    def end(words: Path) -> None:
+        raise RendezvousConnectionError("the text of a note")
+
+    launching(monkeypatch, end)
+    with pytest.raises(InputError, match=r"do not find each other \(RendezvousConnectionError\)"):
         launch(2, ["run", "demo"])
 
 

@@ -15,6 +15,7 @@ from plant.errors import InputError
 from plant.steps.processes import cores
 
 RESTARTS = 3  # of all processes, after one was killed: they go on from the checkpoint
+PATIENCE = 1800  # seconds: no other machine can be lost, and on a crowded one even torch's own store answers late
 CUT_SHORT = 2  # the exit code of a process that was told to end, or whose error a user can mend
 START = "from plant.cluster.launch import one_process; from plant.cli.main import carry_out; one_process(carry_out)"
 LOUD = ("torch.distributed.elastic.multiprocessing.api", "torch.distributed.elastic.agent.server.api")
@@ -27,6 +28,7 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.elastic.rendezvous import RendezvousError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     from plant.train.together import OWN_STORE
@@ -41,6 +43,8 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
         rdzv_backend="c10d",  # with a fixed port, restarts meet the ports of the dead
         rdzv_endpoint="localhost:0",
         local_addr="127.0.0.1",
+        rdzv_configs=dict.fromkeys(("read_timeout", "join_timeout", "close_timeout", "heartbeat_timeout"), PATIENCE)
+        | {"keep_alive_max_attempt": PATIENCE},
         max_restarts=RESTARTS,
     )
     with TemporaryDirectory(prefix="plant-") as place, _told_once(words := Path(place) / "said.json"):
@@ -55,6 +59,11 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
                     f"a process ended with code {code}, {RESTARTS + 1} times in all: its last lines stand above; "
                     "run the same command to go on"
                 ) from error
+        except RendezvousError as error:
+            raise InputError(
+                f"processes of this machine do not find each other ({type(error).__name__}): is it too crowded? "
+                "Run the same command to go on"
+            ) from error
         if words.exists():
             read_told(words).value()
 
