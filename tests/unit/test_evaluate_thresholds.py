@@ -108,6 +108,8 @@ def test_lists_have_thresholds_as_far_as_they_and_gold_codes_tell():
     gold = [Lists(np.array([0, label], np.int32), np.array([0, 1, 2])) for label in (1, 2)]
     assert [len(tune_label_thresholds(lists, one)) for one in gold] == [2, 3]
     assert len(tune_label_thresholds(lists, gold[0], n_labels=4)) == 4
+    alone = ranked(np.array([[0]]), np.array([[0.9]]), thresholds=np.zeros(4))
+    assert len(tune_label_thresholds(alone, Lists(np.array([0], np.int32), np.array([0, 1])))) == 1
 
 
 def test_where_no_list_has_a_gold_code_only_certainty_is_accepted():
