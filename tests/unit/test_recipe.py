@@ -75,7 +75,6 @@ def test_an_int_passes_as_a_float_and_nothing_else_does() -> None:
         "fit.batch=0",
         "fit.accumulate=0",
         "fit.learning_rate=-1",
-        "fit.learning_rate=nan",
         "seed=-1",
         "seed=99999999999",
         "rank.k=0",
@@ -245,3 +244,10 @@ def test_label_descriptions_as_published_have_its_windows_bias_loss_and_pretrain
     assert (decoder["label_bias"], recipe.loss.name, encoder["full_windows"]) == (False, "balanced-bce", True)
     assert recipe.masked.epochs > 0
     assert not recipe.masked.held_out_text
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1" + "0" * 400, "1e400"])
+@pytest.mark.parametrize("key", ["tfidf.cost", "fit.learning_rate"])
+def test_a_number_with_which_nothing_can_be_computed_is_refused(key: str, value: str) -> None:
+    with pytest.raises(RecipeError, match=f"{key} must be"):
+        load_recipe("tfidf", [f"{key}={value}"])
