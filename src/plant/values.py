@@ -1,6 +1,7 @@
 """Values that come from outside, checked against the annotation of what they are for."""
 
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from plant.errors import RecipeError, quoted, unknown
 
+LARGEST = sys.float_info.max
 PLAIN = (bool, int, float, str)
 
 
@@ -87,11 +89,18 @@ def checked(kind: Any, value: Any, *, name: str, where: str = "") -> Any:
         return tuple(checked(arguments[0], item, name=name, where=where) for item in value)
     if _is_table(kind) and isinstance(value, Mapping):
         return dict(value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return _finite(value, name=name, where=where)
     if not isinstance(kind, type) or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise RecipeError(f"{where}{name} must be {_spelled(kind)}, not {quoted(value)}")
     return value
+
+
+def _finite(value: float, *, name: str, where: str) -> float:
+    """A number with which something can be computed."""
+    if not -LARGEST <= value <= LARGEST:  # nor is one that is none; whole numbers have no end
+        raise RecipeError(f"{where}{name} must be a finite number, not {quoted(value)}")
+    return float(value)
 
 
 def _is_table(kind: Any) -> bool:

@@ -41,6 +41,8 @@ def refusal(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> s
     [
         (("evaluate", "run", "--rounds", "-1"), "--rounds -1"),
         (("evaluate", "run", "--seed", "-1"), "--seed -1"),
+        (("evaluate", "run", "--cutoffs", "0"), "--cutoffs 0"),
+        (("evaluate", "run", "--cutoffs", "5,99999999999999999999999"), "a cutoff is at least 1, and 100,000 at most"),
         ((*PAIR, "--rounds", "-1"), "--rounds -1"),
         ((*PAIR, "--seed", "-1"), "--seed -1"),
         (("evaluate", "run", "--threshold", "0"), "--threshold is for files"),

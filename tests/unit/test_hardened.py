@@ -240,7 +240,14 @@ def test_a_file_in_the_place_of_a_folder_is_told(folder: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--notes", "nothing.csv"), ("--notes", "x.csv"), ("--proxy-user", "x-user", "--proxy-from", "nowhere")],
+    [
+        ("--notes", "nothing.csv"),
+        ("--notes", "x.csv"),
+        ("--notes", "x.csv", "--most", "-1"),
+        ("--seconds", "inf"),
+        ("--seconds", "nan"),
+        ("--proxy-user", "x-user", "--proxy-from", "nowhere"),
+    ],
 )
 def test_a_desk_that_is_refused_leaves_no_store(
     folder: Path, coder_folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
@@ -248,6 +255,17 @@ def test_a_desk_that_is_refused_leaves_no_store(
     (folder / "x.csv").write_text(ROWS)  # without a line of names
     said(capsys, "serve", coder_folder, "--port", "0", "--store", "desk.sqlite", *arguments)
     assert [path.name for path in folder.iterdir()] == ["x.csv"]
+
+
+def test_a_key_for_no_name_leaves_no_store(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "the name of a key" in said(capsys, "serve", "keys", "add", "", "--store", "desk.sqlite")
+    assert not list(folder.iterdir())
+
+
+def test_tables_without_a_name_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.tsv", "b.tsv"):
+        (folder / name).write_text("a\tC1\n")
+    assert "need a name" in said(capsys, "compare", "a.tsv", "b.tsv", "--gold", "a.tsv", "--out", "/")
 
 
 @pytest.mark.parametrize("arguments", [("--host", UNBROKEN * 9), ("--host", "a..b"), ("--host", "\0")])

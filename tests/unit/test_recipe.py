@@ -75,7 +75,6 @@ def test_an_int_passes_as_a_float_and_nothing_else_does() -> None:
         "fit.batch=0",
         "fit.accumulate=0",
         "fit.learning_rate=-1",
-        "fit.learning_rate=nan",
         "seed=-1",
         "seed=99999999999",
         "rank.k=0",
@@ -317,3 +316,10 @@ def test_the_small_printed_recipe_changes_sizes_epochs_and_dropout_and_no_equati
     kept = {section: getattr(full, section) for section in changed}
     assert replace(small, encoder=full.encoder, **kept) == full
     assert small.encoder == Part("awd-lstm", {**full.encoder.options, "dropout": 0.5})
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1" + "0" * 400, "1e400"])
+@pytest.mark.parametrize("key", ["tfidf.cost", "fit.learning_rate"])
+def test_a_number_with_which_nothing_can_be_computed_is_refused(key: str, value: str) -> None:
+    with pytest.raises(RecipeError, match=f"{key} must be"):
+        load_recipe("tfidf", [f"{key}={value}"])

@@ -15,7 +15,7 @@ from plant.cli.evaluate import (
     scored_from_file,
     scored_from_run,
 )
-from plant.errors import InputError
+from plant.errors import InputError, quoted_path
 from plant.store.artifact import check_apart
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _check_written(arguments: argparse.Namespace, suffixes: Iterable[str]) -> None:
-    """Refuse to write the tables over a file that is compared."""
+    """Refuse to write the tables over a file that is compared, or under no name."""
+    if not Path(arguments.out).name:
+        raise InputError(f"--out {quoted_path(arguments.out)}: the tables need a name, such as tables/all")
     for suffix in suffixes:
         paths = [_named(given)[1] for given in arguments.systems]
         check_apart(f"{arguments.out}{suffix}", [*files_read(arguments), *filter(os.path.isfile, paths)])

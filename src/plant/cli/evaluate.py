@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plant.evaluate.scores.scored import Scored
 
 REPORTS = ("report.html", "report.md", "report.json")
+LARGEST_CUTOFF = 100_000  # measures are summed up to it
 FILES_ALONE = "is for files of predictions: a run has its own, leave the option out"
 
 
@@ -200,8 +201,8 @@ def _cutoffs(text: str) -> Sequence[int]:
         cutoffs = tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise InputError(f"--cutoffs {text}: numbers between commas, such as 5,8,15") from error
-    if min(cutoffs) < 1:
-        raise InputError(f"--cutoffs {text}: a cutoff is at least 1")
+    if min(cutoffs) < 1 or max(cutoffs) > LARGEST_CUTOFF:
+        raise InputError(f"--cutoffs {text}: a cutoff is at least 1, and {LARGEST_CUTOFF:,} at most")
     return cutoffs
 
 

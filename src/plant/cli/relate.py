@@ -27,6 +27,8 @@ def run(arguments: argparse.Namespace) -> None:
     kinds = {read_manifest(path).kind for path in arguments.corpora}
     if kinds == {"counts"} and not arguments.counts:
         _relate_counts(arguments)
+    elif arguments.counts and arguments.least < 1:
+        raise InputError(f"--least {arguments.least}: a number of notes, at least 1")
     elif kinds != {"corpus"}:
         what = " and ".join(sorted(kinds))
         raise InputError(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEMO = "demo"
 DEMO_NOTES = 40
+LONGEST_REQUEST = 86_400  # seconds
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -80,8 +81,11 @@ def _keys(arguments: argparse.Namespace) -> None:
     act, *names = [*arguments.words[1:], ""][: max(len(arguments.words) - 1, 1)]
     if (act, len(names)) not in (("add", 1), ("list", 0), ("revoke", 1)):
         raise InputError("plant serve keys add NAME --role coder|reviewer|admin, keys list, or keys revoke NAME")
+    from plant.serve.keys import check_name
     from plant.serve.trail import Who
 
+    if act == "add":
+        check_name(names[0])  # before a store is made for it
     me = Who(_user(), "admin")
     with _store(arguments, there=act != "add") as store:
         if act == "list":
@@ -134,8 +138,10 @@ def _serve(arguments: argparse.Namespace) -> None:
 
     if len(arguments.words) != 1:
         raise InputError("name the folder of a coder: plant serve RUN/coder")
-    if arguments.seconds <= 0:
-        raise InputError(f"--seconds {arguments.seconds:g}: a time above 0")
+    if not 0 < arguments.seconds <= LONGEST_REQUEST:
+        raise InputError(f"--seconds {arguments.seconds:g}: a time above 0, {LONGEST_REQUEST} at most")
+    if arguments.most < 0:
+        raise InputError(f"--most {arguments.most}: a number of notes, 0 for all")
     limits, proxy = Limits(seconds=arguments.seconds), _proxy(arguments)
     me = Who(arguments.name or _user(), "reviewer")
     # what can be refused is looked at before a store is made, which would stay behind

@@ -33,8 +33,7 @@ class Keys:
 
     def add(self, by: Who, name: str, role: str) -> str:
         """A new key for a person, who loses the one they had; it is told this once."""
-        if not is_name(name):
-            raise InputError("the name of a key has letters, digits and . _ @ - only, 60 at most")
+        check_name(name)
         if role not in ROLES:
             raise InputError(unknown("role", role, ROLES))
         key, now = secrets.token_urlsafe(24), stamp(self._clock())
@@ -105,6 +104,12 @@ class Keys:
 def is_name(name: str) -> bool:
     """Whether a person can be called so: names stand in answers and in the trail."""
     return bool(NAME.fullmatch(name))
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that nobody can have."""
+    if not is_name(name):
+        raise InputError("the name of a key has letters, digits and . _ @ - only, 60 at most")
 
 
 def digest_of(key: str) -> str:
