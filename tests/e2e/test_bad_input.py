@@ -110,7 +110,7 @@ def interrupted(folder: Path) -> tuple[int, str]:
     """How a command ends that is interrupted while it writes, and what it says."""
     command = [sys.executable, "-c", "from plant.cli.main import main; main()", "prepare", "notes.jsonl"]
     running = subprocess.Popen([*command, "--out", "out"], cwd=folder, stderr=subprocess.PIPE, text=True)
-    while not list(folder.glob(".out*/tokens")) and running.poll() is None:
+    while not list(folder.glob(".out*")) and running.poll() is None:  # notes are read into it
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate()
