@@ -35,8 +35,8 @@ SYSTEMS: Mapping[str, tuple[str, ...]] = {  # the recipe of each, and what is ch
     "bonsai": ("bonsai",),
     "plant-bow": ("plant-bow",),
     "fasttext": ("fasttext-small", "fit.batch=256", "fit.learning_rate=0.01"),
-    "attentionxml": ("attentionxml-tree-small", "label_tree.branches=32", "label_tree.average_from=0",
-                     "fit.batch=64", "fit.learning_rate=5e-3", "fit.epochs=4"),
+    "attentionxml": ("attentionxml-tree-small", "label_tree.branches=32", "label_tree.height=2",
+                     "label_tree.average_from=0", "fit.batch=256", "fit.learning_rate=1e-2", "fit.epochs=3"),
 }  # fmt: skip
 MEASURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "MAP")
 FEW, MANY = 500, 3_000
