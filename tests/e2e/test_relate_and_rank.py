@@ -107,3 +107,6 @@ def test_counts_of_two_places_are_related_from_the_command_line(
     for wrong in ([str(tmp_path / "a"), both[0]], [both[0], "--counts"]):
         assert plant("relate", *wrong, "--out", str(tmp_path / "x")) == 2
         assert "is a corpus (plant prepare), the shards of one" in capsys.readouterr().err
+    assert plant("relate", str(tmp_path / "a"), "--counts", "--least", "-1", "--out", str(tmp_path / "x")) == 2
+    assert "--least -1: a number of notes, at least 1" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
